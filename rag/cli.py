@@ -1,0 +1,508 @@
+"""The command `rag`: reads arguments, asks the library, prints text or one JSON document.
+
+Results go to stdout; notes, progress and errors to stderr. Exit status: 0 done, 1 an error
+that is said in one line, 2 wrong usage, 130 interrupted. When a chat window owns the index,
+the window is asked to do the work.
+"""
+
+# Heavy modules are imported inside the commands that need them: LlamaIndex, Chroma and
+# pydantic take seconds, and `rag --help` should not wait for them.
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from rag.errors import IndexBusyError, RagError, SetupError, SourceError, UsageError
+
+if TYPE_CHECKING:
+    from rag.answers import Answer
+    from rag.assistant import Assistant
+    from rag.remote import Window
+
+T = TypeVar("T")
+Turn = Mapping[str, str]
+
+_INSTALL_ENDS = ("ready", "failed", "unavailable", "stopped")
+_POLL_S = 0.2
+
+
+class _Failure(click.ClickException):
+    """An error shown as one line."""
+
+    exit_code = 1
+
+    def show(self, file: Any = None) -> None:
+        click.echo(f"rag: {' '.join(self.format_message().split())}", err=True, file=file)
+
+
+class _Misuse(_Failure):
+    exit_code = 2
+
+
+@contextlib.contextmanager
+def _one_line_errors() -> Iterator[None]:
+    """The boundary where errors become a line on stderr and an exit status."""
+    try:
+        yield
+    except click.exceptions.NoArgsIsHelpError:
+        raise
+    except click.UsageError as error:
+        command = error.ctx.command_path if error.ctx else "rag"
+        raise _Misuse(f"{error.format_message()} (see {command} --help)") from error
+    except UsageError as error:
+        raise _Misuse(str(error)) from error
+    except RagError as error:
+        raise _Failure(str(error)) from error
+    except KeyboardInterrupt:
+        raise click.exceptions.Exit(130) from None
+    except BrokenPipeError:
+        # click ends quietly on these itself.
+        raise
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        raise _Failure(f"{where}{error.strerror or error}") from error
+
+
+class _Program(click.Group):
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        with _one_line_errors():
+            return super().make_context(*args, **kwargs)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with _one_line_errors():
+            return super().invoke(ctx)
+
+
+def _remember_index(ctx: click.Context, parameter: click.Parameter, value: str | None) -> None:
+    if value is not None:
+        ctx.find_root().obj = value
+
+
+_index_option = click.option(
+    "--index",
+    metavar="DIR",
+    expose_value=False,
+    callback=_remember_index,
+    help="Folder of the index.  [default: RAG_INDEX, else in the user's data directory]",
+)
+_json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+_llm_option = click.option(
+    "--llm",
+    metavar="LLM",
+    help="extractive, local, FILE.gguf, openai:MODEL, ollama:MODEL or anthropic:MODEL.  "
+    "[default: RAG_LLM, else local when installed, else extractive]",
+)
+
+
+@click.group(cls=_Program, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="abstract-qa", prog_name="rag")
+@_index_option
+def main() -> None:
+    """Ask a collection of research-paper abstracts; get answers with checkable citations."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that cannot show a character should show a mark, not end the command.
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+
+
+@main.command()
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@click.option("--rebuild", is_flag=True, help="Make the index anew, from these paths alone.")
+@_json_option
+@_index_option
+def ingest(paths: tuple[str, ...], rebuild: bool, as_json: bool) -> None:
+    """Read files or folders of abstracts into the index, and keep it in step with them."""
+    from rag.terminal import report_text
+
+    if rebuild:
+        _discard_index(paths)
+
+    def here(assistant: Assistant) -> dict[str, Any]:
+        with _progress_bar() as progress:
+            return assistant.ingest([Path(path) for path in paths], progress=progress).as_dict()
+
+    report = _with_index("rag ingest", here, lambda window: window.ingest(paths), create=True)
+    _print(report, as_json, report_text)
+    if report["read"] == 0:
+        raise SourceError(f"no abstract could be read in {', '.join(paths)}; see what was skipped")
+
+
+@main.command()
+@click.argument("query")
+@click.option("-k", default=10, show_default=True, type=click.IntRange(min=1), help="How many.")
+@_json_option
+@_index_option
+def search(query: str, k: int, as_json: bool) -> None:
+    """Find abstracts, best first. QUERY - reads the standard input."""
+    from rag.answers import hit_dict
+    from rag.terminal import hits_text
+
+    query = _text_argument(query)
+    hits = _with_index(
+        "rag search",
+        lambda assistant: [hit_dict(hit) for hit in assistant.search(query, k=k)],
+        lambda window: window.search(query, k=k),
+        llm="extractive",
+    )
+    _print(hits, as_json, hits_text)
+
+
+@main.command()
+@click.argument("question")
+@_llm_option
+@click.option("--history", metavar="FILE", help='Earlier turns: JSON [{"role", "content"}, ...].')
+@_json_option
+@_index_option
+def ask(question: str, llm: str | None, history: str | None, as_json: bool) -> None:
+    """Answer a question from the abstracts. QUESTION - reads the standard input."""
+    question = _text_argument(question)
+    turns = _read_history(Path(history)) if history else []
+    streaming = not as_json and sys.stdout.isatty()
+
+    def here(assistant: Assistant) -> dict[str, Any]:
+        if streaming:
+            return _stream(assistant, question, turns).as_dict()
+        return assistant.ask(question, history=turns).as_dict()
+
+    def there(window: Window) -> dict[str, Any]:
+        answer = window.ask(question, turns, llm)
+        if streaming:
+            _echo(answer["answer"])
+        return answer
+
+    answer = _with_index("rag ask", here, there, llm=llm)
+    if streaming:
+        _print_citations(answer)
+    else:
+        _print(answer, as_json, _answer_text)
+
+
+@main.command("eval")
+@click.argument("questions", required=False, metavar="[QUESTIONS.jsonl]")
+@click.option("--retrieval", metavar="DIR", help="Score a test collection in BEIR layout instead.")
+@_llm_option
+@click.option("--only", metavar="TYPES", help="Question types to ask, separated by commas.")
+@click.option("--limit", type=click.IntRange(min=1), help="Ask only the first so many.")
+@click.option("--out", metavar="FILE", help="Keep results as JSONL; a second run goes on there.")
+@_json_option
+@_index_option
+def eval_(
+    questions: str | None,
+    retrieval: str | None,
+    llm: str | None,
+    only: str | None,
+    limit: int | None,
+    out: str | None,
+    as_json: bool,
+) -> None:
+    """Score the answers to labelled questions, or the retrieval on a test collection."""
+    from rag.terminal import evaluation_text
+
+    if (questions is None) == (retrieval is None):
+        raise UsageError("rag eval needs either QUESTIONS.jsonl or --retrieval DIR")
+    if retrieval is not None:
+        _print(_evaluate_retrieval(Path(retrieval)), as_json, _retrieval_text)
+        return
+    types = [name.strip() for name in only.split(",")] if only else []
+    result = _evaluate_answers(Path(questions or ""), llm, types, limit, Path(out) if out else None)
+    _print(result, as_json, evaluation_text)
+
+
+@main.command()
+@_json_option
+@_index_option
+def status(as_json: bool) -> None:
+    """What the index holds, with which models, and whether it is healthy."""
+    from rag.terminal import status_text
+
+    facts = _with_index(
+        "rag status", lambda assistant: assistant.status(), lambda window: window.status()
+    )
+    _print(facts, as_json, status_text)
+
+
+@main.command()
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to serve at.")
+@click.option(
+    "--port", default=7860, show_default=True, envvar="PORT", type=click.IntRange(1, 65535)
+)
+@_llm_option
+@click.option("--prepare-local", is_flag=True, help="Install the local LLM behind the window.")
+@click.option("--allow-remote", is_flag=True, help="Let other machines in: there is no password.")
+@_index_option
+def chat(host: str, port: int, llm: str | None, prepare_local: bool, allow_remote: bool) -> None:
+    """Serve the chat window until interrupted."""
+    if not allow_remote and not _is_loopback(host):
+        raise UsageError(
+            f"--host {host} would let other machines use the window without a password: "
+            "use 127.0.0.1, or add --allow-remote"
+        )
+    from rag.assistant import Assistant
+    from ui.app import serve
+
+    try:
+        assistant = Assistant.open(index=_index(), llm=llm, what="the chat window", create=False)
+    except IndexBusyError as busy:
+        if busy.url:
+            raise IndexBusyError(
+                f"a chat window for this index already runs at {busy.url}: open that, "
+                "or choose another folder with --index"
+            ) from busy
+        raise
+    with assistant:
+        serve(assistant, host, port, prepare_local=prepare_local)
+
+
+@main.command("install-local")
+def install_local() -> None:
+    """Install the local LLM, and say how far it is."""
+    from rag.llms.install import LocalInstall
+
+    def echo(line: str) -> None:
+        # How it ended is said below, as a result or as an error.
+        if install.status().stage not in _INSTALL_ENDS:
+            click.echo(line, err=True)
+
+    install = LocalInstall(echo=echo)
+    install.start()
+    try:
+        while (state := install.status()).stage not in _INSTALL_ENDS:
+            time.sleep(_POLL_S)
+    finally:
+        install.stop()
+    if state.stage != "ready":
+        raise SetupError(state.message)
+    click.echo(state.message)
+
+
+# --- the index, here or in a window --------------------------------------------------------
+
+
+def _index() -> str | None:
+    index: str | None = click.get_current_context().find_root().obj
+    return index
+
+
+def _with_index(
+    what: str,
+    here: Callable[[Assistant], T],
+    there: Callable[[Window], T],
+    llm: str | None = None,
+    create: bool = False,
+) -> T:
+    """Do the work with the index in this process or, when a window owns it, in the window."""
+    from rag.assistant import Assistant
+
+    try:
+        assistant = Assistant.open(index=_index(), llm=llm, what=what, create=create)
+    except IndexBusyError as busy:
+        if not busy.url:
+            raise
+        from rag.remote import Window
+
+        with Window(busy.url, busy.token) as window:
+            click.echo(f"asked the chat window at {window.url}, which owns the index", err=True)
+            return there(window)
+    with assistant:
+        return here(assistant)
+
+
+def _discard_index(paths: Sequence[str]) -> None:
+    """Delete the index, unless there is no file at all to make it anew from."""
+    from rag.assistant import rebuilt
+    from rag.sources import find_files
+
+    files, _ = find_files([Path(path) for path in paths])
+    if not files:
+        raise SourceError(f"no file in {', '.join(paths)} to rebuild from; the index is kept")
+    rebuilt(_index())
+
+
+# --- arguments -------------------------------------------------------------------------------
+
+
+def _text_argument(text: str) -> str:
+    if text != "-":
+        return text
+    try:
+        return sys.stdin.buffer.read().decode("utf-8-sig").strip()
+    except UnicodeDecodeError:
+        raise UsageError("the standard input is not UTF-8 text") from None
+
+
+def _read_history(path: Path) -> list[Turn]:
+    try:
+        turns = json.loads(path.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise UsageError(f"--history {path}: cannot be read ({error.strerror})") from None
+    except ValueError as error:
+        raise UsageError(f"--history {path}: not JSON in UTF-8 ({error})") from None
+    if not isinstance(turns, list):
+        raise UsageError(f'--history {path}: not a list of {{"role", "content"}}')
+    return [_turn(path, number, turn) for number, turn in enumerate(turns, start=1)]
+
+
+def _turn(path: Path, number: int, turn: Any) -> Turn:
+    if not isinstance(turn, dict):
+        raise UsageError(f'--history {path}, turn {number}: not {{"role", "content"}}')
+    if turn.get("role") not in ("user", "assistant"):
+        raise UsageError(f"--history {path}, turn {number}: role is not user or assistant")
+    if not isinstance(turn.get("content"), str):
+        raise UsageError(f"--history {path}, turn {number}: content is not text")
+    return {"role": turn["role"], "content": turn["content"]}
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+# --- printing --------------------------------------------------------------------------------
+
+
+def _print(data: Any, as_json: bool, text: Callable[[Any], str]) -> None:
+    if as_json:
+        _print_json(data)
+    else:
+        click.echo(text(data))
+
+
+def _print_json(data: Any) -> None:
+    click.echo(json.dumps(data, ensure_ascii=False, indent=2).encode("utf-8", "replace"))
+
+
+def _echo(text: str, end: str = "\n") -> None:
+    from rag.terminal import printable
+
+    click.echo(printable(text) + end, nl=False)
+
+
+def _answer_text(answer: Mapping[str, Any]) -> str:
+    from rag.terminal import citations_text, printable
+
+    return f"{printable(answer['answer'])}\n\n{citations_text(answer)}"
+
+
+def _print_citations(answer: Mapping[str, Any]) -> None:
+    from rag.terminal import citations_text
+
+    click.echo("\n" + citations_text(answer))
+
+
+def _stream(assistant: Assistant, question: str, history: Sequence[Turn]) -> Answer:
+    """Write an answer to the terminal as it grows; the finished one."""
+    from rich.console import Console
+
+    shown = ""
+    snapshots = iter(assistant.stream(question, history=history))
+    with Console(stderr=True).status("searching …") as waiting:
+        for answer in snapshots:
+            if answer.stage == "reading":
+                waiting.update(_reading(answer))
+            elif answer.text:
+                waiting.stop()
+            if answer.text.startswith(shown):
+                _echo(answer.text[len(shown) :], end="")
+                shown = answer.text
+    # What was checked at the end may differ from what was written: then it is said again.
+    _echo("" if answer.text == shown else f"\n\n{answer.text}")
+    return answer
+
+
+def _reading(answer: Answer) -> str:
+    papers = len({item.record.id for item in answer.evidence})
+    return f"{answer.llm} is reading {len(answer.evidence)} sentences of {papers} abstracts …"
+
+
+@contextlib.contextmanager
+def _progress_bar() -> Iterator[Callable[[str, int, int], None]]:
+    """A bar on stderr, in a terminal only: a function of stage, number done and number of all."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.progress import Progress
+
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("", total=None)
+
+        def show(stage: str, done: int, total: int) -> None:
+            bar.update(task, description=escape(stage), completed=done, total=total)
+
+        yield show
+
+
+# --- evaluation ------------------------------------------------------------------------------
+
+
+def _evaluate_answers(
+    path: Path, llm: str | None, types: Sequence[str], limit: int | None, out: Path | None
+) -> dict[str, Any]:
+    from rag.assistant import Assistant
+    from rag.evaluation import read_questions, run_questions, summarise
+
+    questions = read_questions(path, types, limit)
+    with Assistant.open(index=_index(), llm=llm, what="rag eval", create=False) as assistant:
+        with _progress_bar() as progress:
+            outcomes = run_questions(
+                assistant,
+                questions,
+                out,
+                lambda done, total, name: progress(f"asking {name}", done, total),
+            )
+        llm_name = assistant.llm_name
+    return {
+        "llm": llm_name,
+        "metrics": summarise(outcomes),
+        "questions": [outcome.as_dict() for outcome in outcomes],
+    }
+
+
+def _evaluate_retrieval(folder: Path) -> dict[str, Any]:
+    from rag.assistant import Assistant
+    from rag.evaluation import read_collection, run_collection, write_corpus
+
+    collection = read_collection(folder)
+    with tempfile.TemporaryDirectory() as temporary:
+        corpus = Path(temporary) / "corpus.txt"
+        ids = write_corpus(collection, corpus)
+        index = Path(temporary) / "index"
+        with (
+            Assistant.open(index=index, llm="extractive", what="rag eval") as assistant,
+            _progress_bar() as progress,
+        ):
+            report = assistant.ingest([corpus], progress=progress)
+            metrics = run_collection(
+                assistant,
+                collection,
+                ids,
+                lambda done, total, name: progress(f"searching {name}", done, total),
+            )
+    return {
+        "collection": str(folder),
+        "documents": len(collection.documents),
+        "records": report.as_dict()["records"],
+        "queries": len(collection.queries),
+        "metrics": metrics,
+    }
+
+
+def _retrieval_text(result: Mapping[str, Any]) -> str:
+    metrics = ", ".join(f"{name} {value:.3f}" for name, value in result["metrics"].items())
+    return (
+        f"{result['collection']}: {result['documents']} documents "
+        f"({result['records']} distinct), {result['queries']} queries\n{metrics}"
+    )

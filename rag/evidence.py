@@ -1,0 +1,87 @@
+"""Evidence: the few sentences that may hold the answer, within a token budget.
+
+A small model on a CPU reads some twenty to ninety tokens a second, so it is given sentences
+rather than abstracts.
+"""
+
+from __future__ import annotations
+
+import re
+
+from rag.answers import Evidence, Hit
+from rag.index import Index
+from rag.retrieval import Retrieved
+from rag.vectors import StoredSentence
+from rag.words import terms
+
+ABSTRACTS = 5
+SENTENCES = 8
+TOKENS = 210
+
+# Abstracts state what they contribute in sentences that open like this. Such a sentence
+# answers "is there work on …", and names the system that the other sentences call "it".
+_CLAIM = re.compile(
+    r"\b(?:we|this (?:paper|work|study|article)|our (?:method|approach|work|results?))\b.{0,60}?\b"
+    r"(?:propos|introduc|present|develop|show|prov|demonstrat|find|found|leverag|stud|investigat|"
+    r"design|contribut|establish|formulat|explor|deriv|devis|analy[sz]|identif|creat|releas|"
+    r"collect|unveil|report|compar|evaluat|address)",
+    re.IGNORECASE | re.DOTALL,
+)
+_CLAIM_BONUS = 0.25
+_COVERAGE_WEIGHT = 0.5
+# Each further sentence of an abstract must beat this much more, so that one abstract does
+# not take the whole budget when several fit.
+_REPEAT_PENALTY = 0.03
+
+
+def select_evidence(index: Index, retrieved: Retrieved) -> tuple[Evidence, ...]:
+    """The sentences most likely to hold the answer, best first.
+
+    A sentence scores by its abstract's score, its cosine with the question, the share of the
+    question's weight that its words cover, and whether it states a contribution. At most
+    SENTENCES of them, at most TOKENS tokens of the embedding model together, from the best
+    ABSTRACTS abstracts.
+    """
+    scored = _scored(index, retrieved)
+    counts = index.embedding.count_tokens([evidence.quote for evidence in scored])
+    chosen: list[Evidence] = []
+    taken: dict[str, int] = {}
+    pool, budget = list(zip(scored, counts, strict=True)), TOKENS
+    while pool and len(chosen) < SENTENCES:
+        best = max(
+            pool, key=lambda row: row[0].score - _REPEAT_PENALTY * taken.get(row[0].record.id, 0)
+        )
+        pool.remove(best)
+        evidence, count = best
+        if count > budget and chosen:
+            continue
+        chosen.append(evidence)
+        taken[evidence.record.id] = taken.get(evidence.record.id, 0) + 1
+        budget -= count
+    return tuple(chosen)
+
+
+def _scored(index: Index, retrieved: Retrieved) -> list[Evidence]:
+    weights = {term: index.catalogue.idf(term) for term in terms(retrieved.question)}
+    scored = [
+        _score(retrieved, hit, sentence, weights)
+        for hit in retrieved.hits[:ABSTRACTS]
+        for sentence in index.sentences(hit.record)
+    ]
+    return sorted(scored, key=lambda e: (-e.score, e.record.id, e.start))
+
+
+def _score(
+    retrieved: Retrieved,
+    hit: Hit,
+    sentence: StoredSentence,
+    weights: dict[str, float],
+) -> Evidence:
+    text = hit.record.abstract[sentence.start : sentence.end]
+    held = set(terms(text))
+    total = sum(weights.values())
+    coverage = sum(weight for term, weight in weights.items() if term in held) / (total or 1.0)
+    score = hit.score + float(sentence.vector @ retrieved.vector) + _COVERAGE_WEIGHT * coverage
+    if _CLAIM.search(text):
+        score += _CLAIM_BONUS
+    return Evidence(hit.record, sentence.start, sentence.end, score)

@@ -1,0 +1,139 @@
+"""The catalogue: every record, and the words of its abstract, in one Tantivy index.
+
+It answers two questions from a fresh process without reading anything into memory first:
+which record has this id, and which abstracts hold these words (BM25).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import tantivy
+
+from rag.records import Record, Source
+from rag.words import analyzer, terms
+
+_ANALYZER = "english"
+# Tantivy's BM25 saturates at idf·(k1 + 1) for each term, with its fixed k1 of 1.2.
+_SATURATION = 2.2
+_HEAP_BYTES = 50_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A record of the catalogue with the number of its chunks at each level."""
+
+    record: Record
+    passages: int
+    sentences: int
+
+
+class Catalogue:
+    """Records and their words on disk. One process may write; others see what it committed."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._index = tantivy.Index(_schema(), path=str(folder))
+        self._index.register_tokenizer(_ANALYZER, analyzer())
+        self._index.reload()
+
+    def __len__(self) -> int:
+        return int(self._index.searcher().num_docs)
+
+    def put(self, entries: Iterable[Entry]) -> None:
+        """Write entries, in place of those with the same ids, all or none."""
+        entries = list(entries)
+        writer = self._index.writer(heap_size=_HEAP_BYTES, num_threads=1)
+        for entry in entries:
+            writer.delete_documents_by_term("id", entry.record.id)
+        for entry in entries:
+            writer.add_document(
+                tantivy.Document(
+                    id=entry.record.id,
+                    body=f"{entry.record.title}\n{entry.record.abstract}",
+                    entry=json.dumps(asdict(entry), ensure_ascii=False).encode(),
+                )
+            )
+        self._commit(writer)
+
+    def remove(self, ids: Iterable[str]) -> None:
+        writer = self._index.writer(heap_size=_HEAP_BYTES, num_threads=1)
+        for record_id in ids:
+            writer.delete_documents_by_term("id", record_id)
+        self._commit(writer)
+
+    def get(self, ids: Sequence[str]) -> dict[str, Entry]:
+        """The entries with these ids; an id that is not there is left out."""
+        if not ids:
+            return {}
+        searcher = self._index.searcher()
+        query = tantivy.Query.term_set_query(self._index.schema, "id", list(ids))
+        found = searcher.search(query, limit=len(ids)).hits
+        entries = (_entry(searcher.doc(address)) for _, address in found)
+        return {entry.record.id: entry for entry in entries}
+
+    def entries(self) -> Iterator[Entry]:
+        """Every entry, in no particular order."""
+        searcher = self._index.searcher()
+        if searcher.num_docs:
+            hits = searcher.search(tantivy.Query.all_query(), limit=searcher.num_docs).hits
+            yield from (_entry(searcher.doc(address)) for _, address in hits)
+
+    def idf(self, term: str) -> float:
+        """ln(1 + (N - n + 0.5) / (n + 0.5)), n of the N abstracts holding the term."""
+        searcher = self._index.searcher()
+        total, holding = searcher.num_docs, searcher.doc_freq("body", term)
+        holding = min(holding, total)  # removed abstracts count until Tantivy merges
+        return math.log(1 + (total - holding + 0.5) / (holding + 0.5))
+
+    def search(self, text: str, k: int) -> list[tuple[str, float]]:
+        """The k best abstracts by BM25, as (record id, score), best first, ties by id.
+
+        Scores are divided by the most that the query could score, so they lie in [0, 1]
+        and say how much of the query, by weight, an abstract covers. Abstracts without
+        any word of the query are left out.
+        """
+        words = terms(text)
+        if not words or k < 1:
+            return []
+        most = _SATURATION * sum(self.idf(word) for word in words)
+        schema = self._index.schema
+        query = tantivy.Query.boolean_query(
+            [
+                (tantivy.Occur.Should, tantivy.Query.term_query(schema, "body", word, "freq"))
+                for word in words
+            ]
+        )
+        searcher = self._index.searcher()
+        found = [
+            (str(searcher.doc(address)["id"][0]), min(score / most, 1.0))
+            for score, address in searcher.search(query, limit=k).hits
+        ]
+        return sorted(found, key=lambda pair: (-pair[1], pair[0]))
+
+    def _commit(self, writer: tantivy.IndexWriter) -> None:
+        writer.commit()
+        writer.wait_merging_threads()
+        self._index.reload()
+
+
+def _schema() -> tantivy.Schema:
+    builder = tantivy.SchemaBuilder()
+    builder.add_text_field("id", stored=True, tokenizer_name="raw", index_option="basic")
+    builder.add_text_field("body", tokenizer_name=_ANALYZER, index_option="freq")
+    builder.add_bytes_field("entry", stored=True, indexed=False)
+    return builder.build()
+
+
+def _entry(document: tantivy.Document) -> Entry:
+    data = json.loads(document["entry"][0])
+    record = data["record"]
+    for name in ("authors", "keywords"):
+        record[name] = tuple(record[name])
+    record["source"] = Source(**record["source"])
+    record["sources"] = tuple(Source(**source) for source in record["sources"])
+    return Entry(Record(**record), data["passages"], data["sentences"])

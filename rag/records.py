@@ -1,0 +1,119 @@
+"""Record: one abstract with what is known of its paper, and how it is identified."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a record was read: a file and the record's place in it, counted from 1."""
+
+    path: str
+    ordinal: int
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One abstract.
+
+    `abstract` is the text as written in its source, line ends included; every offset in
+    this project counts characters of it. Text fields that a source lacks are empty, a
+    missing `year` is None. `source` is where the record was first read; `sources` holds
+    the further places of a merged record.
+    """
+
+    id: str
+    abstract: str
+    source: Source
+    title: str = ""
+    authors: tuple[str, ...] = ()
+    year: int | None = None
+    venue: str = ""
+    doi: str = ""
+    url: str = ""
+    keywords: tuple[str, ...] = ()
+    sources: tuple[Source, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """What to show in a list: the title, else a short label made from the text."""
+        return self.title or derived_label(self.abstract)
+
+
+def content_id(abstract: str, doi: str = "") -> str:
+    """A stable id: from the DOI when there is one, else from the abstract's words.
+
+    Case, white space and Unicode composition do not count, so the same abstract has the
+    same id whichever file it comes from. 16 hexadecimal digits.
+    """
+    if doi:
+        identity = "doi:" + doi.casefold()
+    else:
+        identity = " ".join(unicodedata.normalize("NFKC", abstract).casefold().split())
+    return hashlib.sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+# A name is spelt like one: SOREL, UniMatch, Water-Probe, ZO-PoG. TeX and Markdown around it
+# ("\textit{InterLCM}", "**A-Bench**") do not belong to it.
+_MARKUP = r"[*_$\\{}]*(?:text\w+\{|math\w+\{)?"
+_NAME = (
+    r"([A-Z]\w*[A-Z]\w*(?:-\w+)*|[A-Z][a-z]+[A-Z0-9]\w*(?:-\w+)*|[a-z]+[A-Z]\w*|"
+    r"[A-Z]\w*(?:-[A-Z]\w*)+)(?![\w-])"
+)
+# Where abstracts introduce a name: "we propose SOREL", "called Water-Probe", "Universal
+# Matching Networks (UniMatch)", "a new framework, GrokTransfer, that".
+_INTRODUCTIONS = tuple(
+    re.compile(pattern)
+    for pattern in (
+        rf"\b(?:call(?:ed)?|name[ds]?|termed|dubbed)(?: it| this \w+)? {_MARKUP}{_NAME}",
+        r"\b(?:propos|introduc|present|develop|devis|design)\w* "
+        rf"(?:the |an? |our |novel |new )*{_MARKUP}{_NAME}(?! [a-z]*(?:based|specific))",
+        r"\b(?:propos|introduc|present|develop|devis|design)\w* [^.()]{0,120}"
+        rf"[A-Z][^.()]{{3,60}} ?\({_MARKUP}{_NAME}[^\w\s]*\)",
+        r"\b(?:propos|introduc|present|develop|devis|design)\w* [^.()]{0,120}"
+        rf"(?:, |: |-- ?|— ?){_MARKUP}{_NAME}[*_$}}]*[,.:]",
+    )
+)
+_COMMON_ACRONYMS = frozenset(
+    "AI API BERT CNN CNNs CPU DNN DNNs GAN GANs GNN GNNs GPT GPU GPUs GT GTs ICLR LLM LLMs LM "
+    "LMs LoRA LSTM MDP ML MLLM MLLMs MLP MLPs MLLMs NLP ODE ODEs PDE PDEs QA RL RLHF RNN RNNs "
+    "ReLU SDE SGD SMC SOTA SSM SSMs SVD VAE VAEs VLM VLMs ViT ViTs 2D 3D".split()
+)
+_CLAIM = re.compile(
+    r"\b(?:in this (?:paper|work|study)|we (?:propose|introduce|present|show|study|prove|develop|"
+    r"investigate|find|explore)|this (?:paper|work|study)|here,? we)\b",
+    re.IGNORECASE,
+)
+_LABEL_LENGTH = 72
+
+
+def derived_label(abstract: str) -> str:
+    """A short label for a record without a title.
+
+    The name of the system or data set that the abstract introduces, if it introduces one,
+    else the start of its main claim, cut at a word and ended by an ellipsis.
+    """
+    return _introduced_name(abstract) or _claim_start(abstract)
+
+
+def _introduced_name(abstract: str) -> str:
+    found = [
+        (match.start(), match.group(1))
+        for pattern in _INTRODUCTIONS
+        for match in pattern.finditer(abstract)
+        if match.group(1) not in _COMMON_ACRONYMS
+    ]
+    return min(found)[1] if found else ""
+
+
+def _claim_start(abstract: str) -> str:
+    claim = _CLAIM.search(abstract)
+    text = " ".join(abstract[claim.start() if claim else 0 :].split())
+    text = text[:1].upper() + text[1:]
+    if len(text) <= _LABEL_LENGTH:
+        return text
+    return text[: _LABEL_LENGTH + 1].rsplit(" ", 1)[0].rstrip(",;:") + "…"

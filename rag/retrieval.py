@@ -1,0 +1,130 @@
+"""Retrieval: dense and lexical evidence fused with regard to the query, one hit an abstract.
+
+How the two are fused. The dense score of an abstract is the mean of its best passage's and
+its best sentence's cosine: the passage knows what the abstract is about, the sentence keeps a
+detail from being averaged away. The lexical score is BM25 divided by the most that the query
+could reach, so it says how much of the query's weight, rare words counting most, the abstract
+covers. The final score is dense + lexical^1.5. A question that names things is covered well
+by the right abstract, and the lexical part decides; a paraphrase shares only stray words with
+any abstract, its coverage is small everywhere, the power makes it smaller still, and the dense
+part decides. There is no weight to set for a collection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
+
+from rag.answers import Hit
+from rag.errors import UsageError
+from rag.index import Index
+from rag.records import Record
+
+# Depth of each candidate list. An abstract that one list misses gets that list's lowest
+# score, which is the most it can have there.
+_PASSAGES, _SENTENCES, _LEXICAL = 100, 200, 100
+_POWER = 1.5
+
+MAX_QUESTION_CHARACTERS = 8000
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieved:
+    """What a question found: its vector, float32 of length 1, and the hits, best first."""
+
+    question: str
+    vector: np.ndarray
+    hits: tuple[Hit, ...]
+
+
+def checked_question(question: str) -> str:
+    """The question without white space around it. Raises UsageError when it cannot be asked."""
+    question = question.strip()
+    if not question:
+        raise UsageError("the question is empty; ask something about the abstracts")
+    if len(question) > MAX_QUESTION_CHARACTERS:
+        raise UsageError(
+            f"the question has {len(question):,} characters, at most "
+            f"{MAX_QUESTION_CHARACTERS:,} can be searched for; shorten it"
+        )
+    return question
+
+
+def retrieve(index: Index, question: str, k: int) -> Retrieved:
+    """The k best abstracts for a question, best first, ties by record id.
+
+    Raises UsageError for a question that is empty or too long, or a k below 1.
+    """
+    question = checked_question(question)
+    if k < 1:
+        raise UsageError(f"k is {k}; ask for at least 1 abstract")
+    vector = index.embedding.embed([question])[0]
+    scores = _fused(
+        passages=_best(index.vectors.nearest("passage", vector, max(k, _PASSAGES))),
+        sentences=_best(index.vectors.nearest("sentence", vector, max(k, _SENTENCES))),
+        lexical=dict(index.catalogue.search(question, max(k, _LEXICAL))),
+    )
+    ranked = sorted(scores, key=lambda id_: (-scores[id_], id_))[: 2 * k]
+    entries = index.catalogue.get(ranked)  # an id unknown here is left from an interruption
+    hits = [Hit(entries[id_].record, scores[id_]) for id_ in ranked if id_ in entries]
+    return Retrieved(question, vector, tuple(hits[:k]))
+
+
+def _best(found: Iterable[tuple[str, float]]) -> dict[str, float]:
+    best: dict[str, float] = {}
+    for record_id, score in found:
+        best[record_id] = max(score, best.get(record_id, -1.0))
+    return best
+
+
+def _fused(
+    passages: dict[str, float], sentences: dict[str, float], lexical: dict[str, float]
+) -> dict[str, float]:
+    low_passage = min(passages.values(), default=0.0)
+    low_sentence = min(sentences.values(), default=0.0)
+    low_lexical = min(lexical.values()) if len(lexical) >= _LEXICAL else 0.0
+    return {
+        id_: (passages.get(id_, low_passage) + sentences.get(id_, low_sentence)) / 2
+        + lexical.get(id_, low_lexical) ** _POWER
+        for id_ in {*passages, *sentences, *lexical}
+    }
+
+
+class AbstractRetriever(BaseRetriever):
+    """A LlamaIndex retriever over an open index: one node an abstract, best first."""
+
+    def __init__(self, index: Index, k: int = 10) -> None:
+        super().__init__()
+        self._abstracts = index
+        self._k = k
+
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        found = retrieve(self._abstracts, query_bundle.query_str, self._k)
+        return as_nodes(found.hits)
+
+
+def as_nodes(hits: Iterable[Hit]) -> list[NodeWithScore]:
+    """Hits as LlamaIndex nodes; the metadata names the paper and is kept out of prompts."""
+    return [NodeWithScore(node=_node(hit.record), score=hit.score) for hit in hits]
+
+
+def _node(record: Record) -> TextNode:
+    metadata = {
+        "label": record.label,
+        "title": record.title,
+        "authors": list(record.authors),
+        "year": record.year,
+        "path": record.source.path,
+        "ordinal": record.source.ordinal,
+    }
+    return TextNode(
+        id_=record.id,
+        text=record.abstract,
+        metadata=metadata,
+        excluded_llm_metadata_keys=list(metadata),
+        excluded_embed_metadata_keys=list(metadata),
+    )

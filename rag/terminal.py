@@ -1,0 +1,146 @@
+"""Answers, hits, reports and metrics as terminal text, from the JSON data of the commands.
+
+It works on the JSON data, not on the types behind it, so that what a chat window answered
+for the command line looks the same as what was answered here. Pure, except for the file
+names, which are shown relative to the current folder where they are below it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+Json = Mapping[str, Any]
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_TEXT_SHOWN = 200
+# Two lines of head for each metric, so that the table stays about 120 columns wide.
+_HEADS = {
+    "questions": ("", "n"),
+    "hit_at_1": ("", "hit@1"),
+    "recall_at_5": ("", "recall@5"),
+    "key_fact_recall": ("key", "facts"),
+    "all_facts": ("all", "facts"),
+    "wrongly_refused": ("wrongly", "refused"),
+    "refusal_recall": ("rightly", "refused"),
+    "exact_quotes": ("exact", "quotes"),
+    "citation_precision": ("citation", "precision"),
+    "citation_recall": ("citation", "recall"),
+    "median_retrieve_s": ("retrieve", "s"),
+    "median_first_token_s": ("first", "word s"),
+    "median_total_s": ("total", "s"),
+}
+
+
+def printable(text: str) -> str:
+    """Text without control characters: an abstract must not steer the reader's terminal."""
+    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def citations_text(answer: Json) -> str:
+    """What follows an answer: its citations, its warnings, and who wrote it."""
+    lines = [
+        f"[{c['marker']}] {_label(c)} — {_place(c['source'])}: “{_one_line(c['quote'])}”"
+        for c in answer["citations"]
+    ]
+    lines += [f"warning: {warning}" for warning in answer["warnings"]]
+    total = answer["timings"].get("total_s")
+    lines.append(f"answered by {answer['llm']}" + (f" in {total:.1f} s" if total else ""))
+    return printable("\n".join(lines))
+
+
+def hits_text(hits: Sequence[Json]) -> str:
+    """A numbered list of abstracts, best first, each with the start of its text."""
+    entries = [
+        f"{rank}. {_label(hit)}  (score {hit['score']:.2f})\n"
+        f"   {_place(hit['source'])}, id {hit['id']}\n"
+        f"   {_start(hit['text'])}"
+        for rank, hit in enumerate(hits, start=1)
+    ]
+    return printable("\n".join(entries) or "nothing found")
+
+
+def report_text(report: Json) -> str:
+    """The counts of an ingest, then every entry that was left out and why."""
+    counts = ", ".join(
+        f"{report[name]} {name}" for name in ("read", "added", "updated", "unchanged", "removed")
+    )
+    lines = [f"{counts}; {report['records']} records in the index"]
+    for skip in report["skipped"]:
+        where = f", {skip['where']}" if skip["where"] else ""
+        lines.append(f"skipped {skip['path']}{where}: {skip['reason']}")
+    return printable("\n".join(lines))
+
+
+def status_text(status: Json) -> str:
+    """One line a fact; nested facts are indented below their name."""
+    return printable("\n".join(_status_lines(status, indent="")))
+
+
+def evaluation_text(result: Json) -> str:
+    """A table of the metrics, a line a question type, without metrics that no type has."""
+    metrics = result["metrics"]
+    names = [name for name in _HEADS if any(row[name] is not None for row in metrics.values())]
+    rows = [
+        ["", *(_HEADS[name][0] for name in names)],
+        ["type", *(_HEADS[name][1] for name in names)],
+    ]
+    rows += [[type_, *(_number(row[name]) for name in names)] for type_, row in metrics.items()]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [
+        row[0].ljust(widths[0])
+        + "".join("  " + cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))
+        for row in rows
+    ]
+    return printable("\n".join([f"LLM: {result['llm']}", *lines]))
+
+
+def _status_lines(value: Any, indent: str) -> list[str]:
+    lines = []
+    for name, item in value.items():
+        head = f"{indent}{str(name).replace('_', ' ')}:"
+        if isinstance(item, Mapping) and item:
+            lines += [head, *_status_lines(item, indent + "  ")]
+        elif isinstance(item, list | tuple) and item:
+            lines += [head, *(f"{indent}  {_status_item(entry)}" for entry in item)]
+        else:
+            lines.append(f"{head} {_status_item(item)}")
+    return lines
+
+
+def _status_item(item: Any) -> str:
+    if isinstance(item, Mapping):
+        return ", ".join(f"{name} {value}" for name, value in item.items()) or "none"
+    if isinstance(item, bool):
+        return "yes" if item else "no"
+    return "none" if item in (None, [], ()) else str(item)
+
+
+def _label(entry: Json) -> str:
+    return _one_line(entry.get("title") or entry.get("label") or entry["id"])
+
+
+def _place(source: Json) -> str:
+    path = Path(source["path"])
+    here = Path.cwd()
+    shown = path.relative_to(here) if path.is_relative_to(here) else path
+    return f"{shown} #{source['ordinal']}"
+
+
+def _start(text: str) -> str:
+    text = _one_line(text)
+    if len(text) <= _TEXT_SHOWN:
+        return text
+    return text[:_TEXT_SHOWN].rsplit(" ", 1)[0] + " …"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "–"
+    return str(value) if isinstance(value, int) else f"{value:.3f}"

@@ -1,0 +1,123 @@
+"""JSON routes of a running window, for commands that find the index in its hands.
+
+    POST /rag/search  {"query", "k", "filters"}       as `rag search --json`
+    POST /rag/ask     {"question", "history", "llm"}  as `rag ask --json`
+    POST /rag/ingest  {"paths"}                       as `rag ingest --json`
+    GET  /rag/status                                  as `rag status --json`
+
+Each needs `Authorization: Bearer TOKEN`, the token that the window announced in the lock
+of its index, which only its user can read. An error is {"error": line, "kind": class name}.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Any
+
+from fastapi import Depends, FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, Field
+from starlette.concurrency import iterate_in_threadpool, run_in_threadpool
+
+from rag.answers import Answer, hit_dict
+from rag.errors import LLMError, RagError, UsageError
+
+if TYPE_CHECKING:
+    from rag.assistant import Assistant
+
+
+class SearchBody(BaseModel):
+    """What to search for; `filters` are the keywords of `Assistant.search`."""
+
+    query: str
+    k: int = 10
+    filters: dict[str, Any] = Field(default_factory=dict)
+
+
+class AskBody(BaseModel):
+    """What to ask; `llm` None is the window's own."""
+
+    question: str
+    history: list[dict[str, str]] = Field(default_factory=list)
+    llm: str | None = None
+
+
+class IngestBody(BaseModel):
+    """Absolute paths of files and folders to read."""
+
+    paths: list[str]
+
+
+class _Forbidden(RagError):
+    """The request did not carry the window's token."""
+
+
+def add_routes(app: FastAPI, assistant: Assistant, token: str) -> None:
+    """Serve `assistant` to whoever holds `token`."""
+
+    def authorised(request: Request) -> None:
+        sent = request.headers.get("authorization", "")
+        if not secrets.compare_digest(sent.encode(), f"Bearer {token}".encode()):
+            raise _Forbidden("this request does not carry the window's token")
+
+    guarded = [Depends(authorised)]
+
+    @app.post("/rag/search", dependencies=guarded)
+    def search(body: SearchBody) -> list[dict[str, Any]]:
+        return [hit_dict(hit) for hit in assistant.search(body.query, body.k, **body.filters)]
+
+    @app.post("/rag/ask", dependencies=guarded)
+    async def ask(body: AskBody, request: Request) -> dict[str, Any]:
+        _refuse_other_llm(body.llm, assistant.llm_name)
+        answer = await _answer(assistant, body, request)
+        if answer is None:
+            raise LLMError("the question was given up before it was answered: ask again")
+        return answer.as_dict()
+
+    @app.post("/rag/ingest", dependencies=guarded)
+    def ingest(body: IngestBody) -> dict[str, Any]:
+        report: dict[str, Any] = assistant.ingest(body.paths).as_dict()
+        return report
+
+    @app.get("/rag/status", dependencies=guarded)
+    def status() -> dict[str, Any]:
+        return assistant.status()
+
+    app.add_exception_handler(RagError, _rag_error)
+    app.add_exception_handler(RequestValidationError, _bad_body)
+
+
+async def _answer(assistant: Assistant, body: AskBody, request: Request) -> Answer | None:
+    """The last snapshot; a client that hangs up stops the LLM."""
+    stream = assistant.stream(body.question, body.history)
+    answer = None
+    try:
+        async for snapshot in iterate_in_threadpool(stream):
+            answer = snapshot
+            if await request.is_disconnected():
+                return None
+    finally:
+        if isinstance(stream, Generator):
+            await run_in_threadpool(stream.close)
+    return answer
+
+
+def _refuse_other_llm(wanted: str | None, own: str) -> None:
+    if wanted is not None and wanted != own:
+        raise UsageError(
+            f"the running window answers with {own!r}, not {wanted!r}: leave --llm away, "
+            "or close the window first"
+        )
+
+
+async def _rag_error(request: Request, error: Exception) -> JSONResponse:
+    forbidden = isinstance(error, _Forbidden)
+    kind = "UsageError" if forbidden else type(error).__name__
+    return JSONResponse({"error": str(error), "kind": kind}, 403 if forbidden else 400)
+
+
+async def _bad_body(request: Request, error: Exception) -> JSONResponse:
+    line = " ".join(str(error).split())[:300]
+    return JSONResponse({"error": f"the request cannot be read: {line}", "kind": "UsageError"}, 422)
