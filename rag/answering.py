@@ -23,13 +23,11 @@ from rag.errors import LLMError
 from rag.evidence import select_evidence
 from rag.index import Index
 from rag.llms import Writer
+from rag.refusal import is_off_topic
 from rag.retrieval import as_nodes, checked_question, retrieve
 
 EXTRACTIVE = "extractive"
 
-# Below this score of the best abstract the question is about something else, and no LLM is
-# asked. Off-topic questions score 0.12 to 0.33, answerable ones from 0.27 up.
-_OFF_TOPIC = 0.24
 _EXTRACTED = 3
 # How often a silent stream repeats its last snapshot, so that whoever reads it can stop it.
 _HEARTBEAT_S = 0.2
@@ -58,7 +56,8 @@ def stream_answer(index: Index, writer: Writer | None, asked: Asked, k: int) -> 
         stage="reading",
     )
     yield answer
-    if not evidence or found.hits[0].score < _OFF_TOPIC:
+    # No LLM is asked about what is off topic.
+    if not evidence or is_off_topic(found.hits):
         yield _refused(answer, clock)
     elif writer is None:
         yield _extracted(answer, clock)
@@ -144,8 +143,10 @@ def _refused(answer: Answer, clock: _Clock) -> Answer:
 
 def _refusal_text(hits: Sequence[Hit]) -> str:
     text = "The abstracts do not answer this question."
-    labels = [f"“{hit.record.label}”" for hit in hits[:2] if hit.score >= _OFF_TOPIC]
-    return f"{text} The closest ones: {' and '.join(labels)}." if labels else text
+    if is_off_topic(hits):
+        return text
+    labels = " and ".join(f"“{hit.record.label}”" for hit in hits[:2])
+    return f"{text} The closest ones: {labels}."
 
 
 @dataclass(slots=True)

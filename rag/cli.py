@@ -248,10 +248,16 @@ def chat(host: str, port: int, llm: str | None, prepare_local: bool, allow_remot
             "use 127.0.0.1, or add --allow-remote"
         )
     from rag.assistant import Assistant
+    from rag.llms import ready_local
+    from rag.settings import Settings
     from ui.app import serve
 
+    # An LLM that the user chose is not replaced by the local one.
+    chosen = Settings.load(llm=llm).llm
+    prepare_local = prepare_local and chosen in (None, "local") and not ready_local()
+    writer = "extractive" if prepare_local else llm
     try:
-        assistant = Assistant.open(index=_index(), llm=llm, what="the chat window", create=False)
+        assistant = Assistant.open(_index(), writer, what="the chat window", create=False)
     except IndexBusyError as busy:
         if busy.url:
             raise IndexBusyError(
@@ -301,9 +307,14 @@ def _with_index(
     create: bool = False,
 ) -> T:
     """Do the work with the index in this process or, when a window owns it, in the window."""
-    from rag.assistant import Assistant
+    from rag.lock import refuse_if_busy
+    from rag.settings import Settings
 
     try:
+        # Before the imports that only an open index needs: a window answers at once.
+        refuse_if_busy(Settings.load(index=_index()).index)
+        from rag.assistant import Assistant
+
         assistant = Assistant.open(index=_index(), llm=llm, what=what, create=create)
     except IndexBusyError as busy:
         if not busy.url:

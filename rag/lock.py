@@ -88,6 +88,14 @@ class IndexLock:
         self._owner = owner
 
 
+def refuse_if_busy(index: Path) -> None:
+    """Raise IndexBusyError when a process has the index in this folder. Makes no folder."""
+    if index.is_dir():
+        lock = IndexLock(index)
+        lock.acquire("a look at the lock")
+        lock.release()
+
+
 def _replace_file(path: Path, text: str) -> None:
     # mkstemp makes the file 0600 from the start, so the token is never readable by others.
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name + ".")

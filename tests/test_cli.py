@@ -276,14 +276,39 @@ def test_chat_serves_this_machine(
 ) -> None:
     assert rag("chat").exit_code == 0
     monkeypatch.setenv("PORT", "8123")
-    rag("chat", "--prepare-local", "--host", "::1")
+    rag("chat", "--host", "::1")
     rag("chat", "--port", "9000", "--host", "0.0.0.0", "--allow-remote")
     assert served == [
         ("127.0.0.1", 7860, False),
-        ("::1", 8123, True),
+        ("::1", 8123, False),
         ("0.0.0.0", 9000, False),
     ]
     assert assistant.calls[:2] == [("open", None, None, "the chat window"), ("close",)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "ready", "opened", "prepared"),
+    [
+        ((), False, "extractive", True),
+        ((), True, None, False),
+        (("--llm", "local"), False, "extractive", True),
+        (("--llm", "extractive"), False, "extractive", False),
+        (("--llm", "ollama:m"), False, "ollama:m", False),
+    ],
+)
+def test_chat_prepares_the_local_llm_unless_it_is_ready_or_another_was_chosen(
+    assistant: FakeAssistant,
+    served: list[tuple[Any, ...]],
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: tuple[str, ...],
+    ready: bool,
+    opened: str | None,
+    prepared: bool,
+) -> None:
+    monkeypatch.setattr(importlib.import_module("rag.llms"), "ready_local", lambda: ready)
+    rag("chat", "--prepare-local", *arguments)
+    assert assistant.calls[0] == ("open", None, opened, "the chat window")
+    assert served[0][2] is prepared
 
 
 def test_chat_lets_nobody_else_in_unasked(

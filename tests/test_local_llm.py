@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 from llama_index.core.llms import ChatMessage
@@ -114,32 +115,29 @@ def test_a_prompt_over_the_context_window_is_refused_at_once(llm: LocalLLM) -> N
 
 def test_threads_take_turns_in_order(llm: LocalLLM) -> None:
     order: list[int] = []
-    holding = llm.stream_complete("Count from 1 to 50.")
-    next(holding)
 
     def ask(number: int) -> None:
         llm.chat(CAPITAL)
         order.append(number)
 
-    threads = []
-    for number in range(3):
-        threads.append(threading.Thread(target=ask, args=(number,)))
-        threads[-1].start()
-        time.sleep(0.2)
-    assert order == []
-    holding.close()  # type: ignore[attr-defined]
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(3)]
+    with closing(llm.stream_complete("Count from 1 to 50.")) as holding:
+        next(holding)
+        for thread in threads:
+            thread.start()
+            time.sleep(0.2)
+        assert order == []
     for thread in threads:
         thread.join(timeout=60)
     assert order == [0, 1, 2]
 
 
 def test_a_waiting_call_can_be_cancelled(llm: LocalLLM) -> None:
-    holding = llm.stream_complete("Count from 1 to 50.")
-    next(holding)
     cancel = threading.Event()
-    threading.Timer(0.3, cancel.set).start()
-    assert seconds(lambda: list(llm.stream_chat(CAPITAL, cancel=cancel))) < 1.3
-    holding.close()  # type: ignore[attr-defined]
+    with closing(llm.stream_complete("Count from 1 to 50.")) as holding:
+        next(holding)
+        threading.Timer(0.3, cancel.set).start()
+        assert seconds(lambda: list(llm.stream_chat(CAPITAL, cancel=cancel))) < 1.3
 
 
 def test_a_grammar_is_kept(llm: LocalLLM) -> None:
@@ -153,8 +151,7 @@ def test_stop_strings_end_the_answer_before_them(llm: LocalLLM) -> None:
     prompt = llm.chat_prompt([ChatMessage(role="user", content="Write exactly: one, two, three")])
     assert "two" in text_of(llm, prompt)
     stopped = text_of(llm, prompt, stop=["two"])
-    assert "one" in stopped
-    assert "tw" not in stopped
+    assert stopped.lower().strip() == "one,"
 
 
 def test_options_are_weighed(llm: LocalLLM) -> None:
@@ -163,10 +160,11 @@ def test_options_are_weighed(llm: LocalLLM) -> None:
     )
     yes, no, cat = llm.next_token_logprobs(prompt, ["Yes", "No", "Cat"])
     assert 0 > yes > no > cat
-    began = time.monotonic()
-    next(stream := llm.stream_complete(prompt, formatted=True))
-    assert time.monotonic() - began < 0.5
-    stream.close()  # type: ignore[attr-defined]
+    with closing(llm.stream_complete(prompt, formatted=True)) as stream:
+        at_once = seconds(lambda: next(stream))
+    llm.warm("Something else.")
+    with closing(llm.stream_complete(prompt, formatted=True)) as stream:
+        assert at_once < seconds(lambda: next(stream)) / 2
 
 
 def test_control_tokens_in_a_message_do_not_act(llm: LocalLLM) -> None:

@@ -51,9 +51,7 @@ def serve(
         echo(f"The chat is at {url} (Ctrl-C ends it)")
         threading.Thread(target=_warm, args=(assistant, echo), daemon=True).start()
 
-    # An LLM that the user chose is not replaced by the local one.
-    wanted = prepare_local and assistant.llm_name == "extractive"
-    preparation = _prepare(assistant, echo) if wanted else None
+    preparation = _prepare(assistant, echo) if prepare_local else None
     app = build_app(assistant, token, preparation, host)
     config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=2)
     try:

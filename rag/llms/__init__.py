@@ -47,6 +47,11 @@ def local_available() -> bool:
     )
 
 
+def ready_local() -> bool:
+    """Whether the local LLM can write at once: installed, and its file assembled."""
+    return local_available() and finished_model() is not None
+
+
 def default_llm() -> Literal["local", "extractive"]:
     """The LLM used when the user names none."""
     return "local" if local_available() else "extractive"

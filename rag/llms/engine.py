@@ -55,6 +55,7 @@ class Engine:
         llama_cpp.llama_backend_init()
         self.context_window = context_window
         self._tokens: list[int] = []
+        self._fresh = False  # whether llama.cpp holds the logits that follow self._tokens
         self._abort = ctypes.create_string_buffer(2)
         model_params = llama_cpp.llama_model_default_params()
         # The abort callback, and so Stop, works on the CPU alone.
@@ -131,9 +132,17 @@ class Engine:
                 f"the prompt has {len(tokens)} tokens and the model reads {self.context_window}; "
                 "ask a shorter question"
             )
-        keep = min(_common(self._tokens, tokens), len(tokens) - 1)
-        if keep < 0:
+        if not tokens:
             raise LLMError("the prompt is empty; ask a question")
+        if not (self._fresh and self._tokens == list(tokens)):
+            self._fresh = False
+            self._read(tokens, cancel)
+            self._fresh = True
+        logits = llama_cpp.llama_get_logits_ith(self._context, -1)
+        return np.ctypeslib.as_array(logits, shape=(self._n_vocab,))
+
+    def _read(self, tokens: Sequence[int], cancel: threading.Event | None) -> None:
+        keep = min(_common(self._tokens, tokens), len(tokens) - 1)
         if not llama_cpp.llama_memory_seq_rm(self._memory, 0, keep, -1):
             llama_cpp.llama_memory_clear(self._memory, False)
             keep = 0
@@ -141,8 +150,6 @@ class Engine:
         with self._watched(cancel):
             for start in range(keep, len(tokens), _BATCH):
                 self._decode(tokens[start : start + _BATCH], cancel)
-        logits = llama_cpp.llama_get_logits_ith(self._context, -1)
-        return np.ctypeslib.as_array(logits, shape=(self._n_vocab,))
 
     def _decode(self, batch: Sequence[int], cancel: threading.Event | None) -> None:
         if cancel is not None and cancel.is_set():
