@@ -21,6 +21,7 @@ from rag.citations import Cited, Statement, cite, parse_draft
 from rag.conversation import Asked
 from rag.errors import LLMError
 from rag.evidence import select_evidence
+from rag.filters import NO_FILTERS, Filters
 from rag.index import Index
 from rag.llms import Writer
 from rag.refusal import is_off_topic
@@ -33,7 +34,9 @@ _EXTRACTED = 3
 _HEARTBEAT_S = 0.2
 
 
-def stream_answer(index: Index, writer: Writer | None, asked: Asked, k: int) -> Iterator[Answer]:
+def stream_answer(
+    index: Index, writer: Writer | None, asked: Asked, k: int, filters: Filters = NO_FILTERS
+) -> Iterator[Answer]:
     """Growing snapshots of the answer to a question; the last one, stage "done", is complete.
 
     The first holds the hits and the evidence. While the LLM is silent the last snapshot
@@ -43,7 +46,7 @@ def stream_answer(index: Index, writer: Writer | None, asked: Asked, k: int) -> 
     """
     clock = _Clock()
     question = checked_question(asked.question)
-    found = retrieve(index, checked_question(asked.standalone), k)
+    found = retrieve(index, checked_question(asked.standalone), k, filters)
     evidence = select_evidence(index, found)
     clock.mark("retrieve_s")
     answer = Answer(
@@ -53,6 +56,7 @@ def stream_answer(index: Index, writer: Writer | None, asked: Asked, k: int) -> 
         evidence=evidence,
         timings=clock.timings,
         llm=writer.name if writer else EXTRACTIVE,
+        warnings=("no abstract fulfils the filters",) if filters and not found.hits else (),
         stage="reading",
     )
     yield answer

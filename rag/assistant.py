@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 from llama_index.core.llms import LLM
 
@@ -14,12 +15,15 @@ from rag.answering import EXTRACTIVE, AbstractQueryEngine, last_of, stream_answe
 from rag.answers import Answer, Hit
 from rag.conversation import Turn, in_context
 from rag.embedding import SentenceEmbedding
-from rag.index import Index, IngestReport, discard
+from rag.filters import Criteria, Filters
+from rag.index import Index, IngestReport, discard, exists
+from rag.index import preview as preview_of
 from rag.llms import Writer, default_llm
 from rag.llms.api import api_llm
 from rag.llms.local import LocalLLM
 from rag.llms.model_file import assembled_model, checked_gguf
 from rag.llms.writers import ChatWriter, LocalWriter
+from rag.reading import is_there
 from rag.retrieval import AbstractRetriever, retrieve
 from rag.settings import Settings
 
@@ -39,6 +43,8 @@ class Assistant:
         self._index = index
         self._settings = settings
         self._writer = writer
+        # One change of the index at a time; searching goes on meanwhile.
+        self._changing = threading.Lock()
 
     @classmethod
     def open(
@@ -88,24 +94,57 @@ class Assistant:
         paths: Sequence[str | Path],
         *,
         progress: Callable[[str, int, int], None] | None = None,
+        dry_run: bool = False,
+        keep_missing: bool = False,
+        titles_suffice: bool = False,
     ) -> IngestReport:
         """Bring the index in step with files and folders; see `Index.sync`."""
-        return self._index.sync([Path(path) for path in paths], progress)
+        with self._changing:
+            return self._index.sync(
+                [Path(path) for path in paths],
+                progress,
+                dry_run=dry_run,
+                keep_missing=keep_missing,
+                titles_suffice=titles_suffice,
+            )
 
-    def search(self, query: str, k: int = 10) -> list[Hit]:
-        """The k best abstracts, best first. Raises UsageError, IndexMissingError when empty."""
+    def remove(self, sources: Sequence[str | Path]) -> IngestReport:
+        """Remove what was read from these files or folders, and nowhere else.
+
+        Raises UsageError, naming the near ones, for one from which nothing was read.
+        """
+        with self._changing:
+            return self._index.forget([str(source) for source in sources])
+
+    def search(self, query: str, k: int = 10, **filters: Unpack[Criteria]) -> list[Hit]:
+        """The k best abstracts that the filters admit, best first.
+
+        Filters: year=2021, "2019-2021", "2019-" or "-2021", venue, author, keyword, source;
+        see `rag.filters.Filters`. Raises UsageError, IndexMissingError when empty.
+        """
         self._index.refuse_empty()
-        return list(retrieve(self._index, query, k).hits)
+        return list(retrieve(self._index, query, k, Filters.of(**filters)).hits)
 
-    def ask(self, question: str, history: Sequence[Turn] = ()) -> Answer:
-        """The complete answer. `history`: earlier {"role", "content"} turns, oldest first."""
-        return last_of(self.stream(question, history))
+    def ask(
+        self, question: str, history: Sequence[Turn] = (), **filters: Unpack[Criteria]
+    ) -> Answer:
+        """The complete answer. `history`: earlier {"role", "content"} turns, oldest first.
+        Filters as for `search`."""
+        return last_of(self.stream(question, history, **filters))
 
-    def stream(self, question: str, history: Sequence[Turn] = ()) -> Iterator[Answer]:
+    def stream(
+        self, question: str, history: Sequence[Turn] = (), **filters: Unpack[Criteria]
+    ) -> Iterator[Answer]:
         """Growing snapshots of the answer, the last complete; closing it stops the LLM."""
         self._index.refuse_empty()
         asked = in_context(question, history)
-        return stream_answer(self._index, self._writer, asked, _RETRIEVED)
+        admitted = Filters.of(**filters)
+        return stream_answer(self._index, self._writer, asked, _RETRIEVED, admitted)
+
+    @property
+    def uploads(self) -> Path:
+        """The folder for files that have no other place, inside the index."""
+        return self._index.folder / "uploads"
 
     def retriever(self, k: int = _RETRIEVED) -> AbstractRetriever:
         """A LlamaIndex BaseRetriever over this index."""
@@ -118,24 +157,20 @@ class Assistant:
     def status(self) -> dict[str, Any]:
         """Plain JSON data, in the layout of `rag status --json`."""
         index = self._index
-        entries = list(index.catalogue.entries())
-        paths = [
-            source.path
-            for entry in entries
-            for source in (entry.record.source, *entry.record.sources)
-        ]
+        counts = index.sources()
         return {
             "index": str(index.folder),
-            "records": len(entries),
+            "records": len(index),
             "chunks": index.vectors.count("passage"),
             "sentences": index.vectors.count("sentence"),
             "sources": [
-                {"path": path, "records": paths.count(path)} for path in sorted(set(paths))
+                {"path": path, "records": counts[path], "missing": not is_there(path)}
+                for path in sorted(counts)
             ],
             "embed_model": index.embedding.model_name,
             "llm": self.llm_name,
             "versions": {name: version(name) for name in _VERSIONS},
-            "health": "ok" if entries else "empty",
+            "health": "ok" if len(index) else "empty",
         }
 
     def announce(self, url: str, token: str) -> None:
@@ -166,6 +201,21 @@ def ask(
         Assistant.open(index, llm, what="rag.ask in a Python process", create=False)
     ) as assistant:
         return assistant.ask(question, history)
+
+
+def preview(
+    paths: Sequence[str | Path],
+    index: str | Path | None = None,
+    *,
+    progress: Callable[[str, int, int], None] | None = None,
+    titles_suffice: bool = False,
+) -> IngestReport | None:
+    """What an ingest would do where there is no index yet; None where there is one."""
+    folder = Settings.load(index=index).index
+    if exists(folder):
+        return None
+    found = [Path(path) for path in paths]
+    return preview_of(found, titles_suffice=titles_suffice, progress=progress)
 
 
 def rebuilt(index: str | Path | None = None) -> None:

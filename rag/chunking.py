@@ -15,12 +15,16 @@ from rag.records import Record
 from rag.sentences import Span, split_sentences
 
 Level = Literal["passage", "sentence"]
+LEVELS: tuple[Level, ...] = ("passage", "sentence")
 CountTokens = Callable[[Sequence[str]], list[int]]
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A slice `abstract[start:end]` of an abstract; `ordinal` counts from 0 in its level."""
+    """A slice `abstract[start:end]` of an abstract; `ordinal` counts from 0 in its level.
+
+    `heading` is what a passage is read under by the embedding model: the title, or its start.
+    """
 
     record_id: str
     level: Level
@@ -28,6 +32,12 @@ class Chunk:
     start: int
     end: int
     text: str
+    heading: str = ""
+
+    @property
+    def embedded(self) -> str:
+        """The text that the embedding model reads."""
+        return f"{self.heading}\n{self.text}" if self.heading else self.text
 
     @property
     def id(self) -> str:
@@ -43,26 +53,37 @@ def chunk_record(record: Record, count_tokens: CountTokens, window: int) -> tupl
 
     Passages are of about equal length and break between sentences; a sentence that is too
     long by itself is cut between words. Every character but white space lies in exactly
-    one passage and one sentence.
+    one passage and one sentence. A passage and the title above it fit the window together.
     """
     text = record.abstract
+    heading, budget = _heading(record, count_tokens, window)
     spans = [
         piece
         for span in split_sentences(text)
-        for piece in _fitting(text, span, count_tokens, window)
+        for piece in _fitting(text, span, count_tokens, budget)
     ]
     counts = count_tokens([text[start:end] for start, end in spans])
     return (
-        *_chunks(record, "passage", _passages(spans, counts, window)),
+        *_chunks(record, "passage", _passages(spans, counts, budget), heading),
         *_chunks(record, "sentence", spans),
     )
 
 
-def _chunks(record: Record, level: Level, spans: Sequence[Span]) -> list[Chunk]:
+def _chunks(record: Record, level: Level, spans: Sequence[Span], heading: str = "") -> list[Chunk]:
     return [
-        Chunk(record.id, level, ordinal, start, end, record.abstract[start:end])
+        Chunk(record.id, level, ordinal, start, end, record.abstract[start:end], heading)
         for ordinal, (start, end) in enumerate(spans)
     ]
+
+
+def _heading(record: Record, count_tokens: CountTokens, window: int) -> tuple[str, int]:
+    """The title, cut at a word to a third of the window, and the tokens left for a passage."""
+    title = " ".join(record.title.split())
+    if not title or title == " ".join(record.abstract.split()):
+        return "", window
+    start, end = _fitting(title, (0, len(title)), count_tokens, window // 3)[0]
+    heading = title[start:end]
+    return heading, window - count_tokens([f"{heading}\n"])[0]
 
 
 def _passages(spans: Sequence[Span], counts: Sequence[int], window: int) -> list[Span]:

@@ -18,7 +18,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
@@ -27,6 +27,7 @@ from rag.errors import IndexBusyError, RagError, SetupError, SourceError, UsageE
 if TYPE_CHECKING:
     from rag.answers import Answer
     from rag.assistant import Assistant
+    from rag.filters import Criteria
     from rag.remote import Window
 
 T = TypeVar("T")
@@ -104,6 +105,21 @@ _llm_option = click.option(
 )
 
 
+_FILTERS = (
+    ("--year", "YEAR", "Only of this year or range: 2021, 2019-2021, 2019- or -2021."),
+    ("--venue", "WORDS", "Only of a venue with these words in its name."),
+    ("--author", "NAME", "Only by this author: a family name, or a whole name."),
+    ("--keyword", "WORDS", "Only with these words in a keyword."),
+    ("--source", "PATH", "Only from this file or folder, or from files of this name."),
+)
+
+
+def _filter_options(command: Callable[..., None]) -> Callable[..., None]:
+    for name, metavar, text in reversed(_FILTERS):
+        command = click.option(name, metavar=metavar, help=text)(command)
+    return command
+
+
 @click.group(cls=_Program, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="abstract-qa", prog_name="rag")
 @_index_option
@@ -118,40 +134,71 @@ def main() -> None:
 @main.command()
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @click.option("--rebuild", is_flag=True, help="Make the index anew, from these paths alone.")
+@click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
+@click.option("--keep-missing", is_flag=True, help="Keep abstracts that are gone from the files.")
+@click.option("--titles", is_flag=True, help="Take entries without an abstract by their title.")
+@click.option("--watch", is_flag=True, help="Go on until interrupted: ingest what changes there.")
 @_json_option
 @_index_option
-def ingest(paths: tuple[str, ...], rebuild: bool, as_json: bool) -> None:
+def ingest(
+    paths: tuple[str, ...],
+    rebuild: bool,
+    dry_run: bool,
+    keep_missing: bool,
+    titles: bool,
+    watch: bool,
+    as_json: bool,
+) -> None:
     """Read files or folders of abstracts into the index, and keep it in step with them."""
-    from rag.terminal import report_text
-
+    if dry_run and (rebuild or watch):
+        raise UsageError("--dry-run changes nothing: leave --rebuild and --watch away")
+    if watch and as_json:
+        raise UsageError("--watch never ends, --json is one document: leave one of them away")
     if rebuild:
         _discard_index(paths)
-
-    def here(assistant: Assistant) -> dict[str, Any]:
-        with _progress_bar() as progress:
-            return assistant.ingest([Path(path) for path in paths], progress=progress).as_dict()
-
-    report = _with_index("rag ingest", here, lambda window: window.ingest(paths), create=True)
-    _print(report, as_json, report_text)
+    options = {"dry_run": dry_run, "keep_missing": keep_missing, "titles_suffice": titles}
+    report = _ingest(paths, options)
+    _print_report(report, as_json, dry_run)
+    if watch:
+        _watch(paths, options)
     if report["read"] == 0:
         raise SourceError(f"no abstract could be read in {', '.join(paths)}; see what was skipped")
 
 
 @main.command()
-@click.argument("query")
-@click.option("-k", default=10, show_default=True, type=click.IntRange(min=1), help="How many.")
+@click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
 @_json_option
 @_index_option
-def search(query: str, k: int, as_json: bool) -> None:
+def remove(sources: tuple[str, ...], as_json: bool) -> None:
+    """Remove what was read from files or folders. What stands elsewhere too stays."""
+    from rag.terminal import removal_text
+
+    report = _with_index(
+        "rag remove",
+        lambda assistant: assistant.remove(sources).as_dict(),
+        lambda window: window.remove(sources),
+        llm="extractive",
+    )
+    _print(report, as_json, removal_text)
+
+
+@main.command()
+@click.argument("query")
+@click.option("-k", default=10, show_default=True, type=click.IntRange(min=1), help="How many.")
+@_filter_options
+@_json_option
+@_index_option
+def search(query: str, k: int, as_json: bool, **given: str | None) -> None:
     """Find abstracts, best first. QUERY - reads the standard input."""
     from rag.answers import hit_dict
     from rag.terminal import hits_text
 
     query = _text_argument(query)
+    filters = _criteria(given)
     hits = _with_index(
         "rag search",
-        lambda assistant: [hit_dict(hit) for hit in assistant.search(query, k=k)],
-        lambda window: window.search(query, k=k),
+        lambda assistant: [hit_dict(hit) for hit in assistant.search(query, k=k, **filters)],
+        lambda window: window.search(query, k=k, **filters),
         llm="extractive",
     )
     _print(hits, as_json, hits_text)
@@ -161,21 +208,25 @@ def search(query: str, k: int, as_json: bool) -> None:
 @click.argument("question")
 @_llm_option
 @click.option("--history", metavar="FILE", help='Earlier turns: JSON [{"role", "content"}, ...].')
+@_filter_options
 @_json_option
 @_index_option
-def ask(question: str, llm: str | None, history: str | None, as_json: bool) -> None:
+def ask(
+    question: str, llm: str | None, history: str | None, as_json: bool, **given: str | None
+) -> None:
     """Answer a question from the abstracts. QUESTION - reads the standard input."""
     question = _text_argument(question)
     turns = _read_history(Path(history)) if history else []
+    filters = _criteria(given)
     streaming = not as_json and sys.stdout.isatty()
 
     def here(assistant: Assistant) -> dict[str, Any]:
         if streaming:
-            return _stream(assistant, question, turns).as_dict()
-        return assistant.ask(question, history=turns).as_dict()
+            return _stream(assistant.stream(question, history=turns, **filters)).as_dict()
+        return assistant.ask(question, history=turns, **filters).as_dict()
 
     def there(window: Window) -> dict[str, Any]:
-        answer = window.ask(question, turns, llm)
+        answer = window.ask(question, turns, llm, **filters)
         if streaming:
             _echo(answer["answer"])
         return answer
@@ -328,6 +379,47 @@ def _with_index(
         return here(assistant)
 
 
+def _ingest(paths: Sequence[str], options: dict[str, bool]) -> dict[str, Any]:
+    files = [Path(path) for path in paths]
+    if options["dry_run"] and (report := _previewed(files, options["titles_suffice"])):
+        return report
+
+    def here(assistant: Assistant) -> dict[str, Any]:
+        with _progress_bar() as progress:
+            return assistant.ingest(files, progress=progress, **options).as_dict()
+
+    return _with_index(
+        "rag ingest",
+        here,
+        lambda window: window.ingest(paths, **options),
+        create=True,
+    )
+
+
+def _previewed(files: Sequence[Path], titles_suffice: bool) -> dict[str, Any] | None:
+    """What an ingest would do where there is no index yet, which must not make one."""
+    from rag.assistant import preview
+
+    with _progress_bar() as progress:
+        report = preview(files, _index(), progress=progress, titles_suffice=titles_suffice)
+    return report.as_dict() if report else None
+
+
+def _watch(paths: Sequence[str], options: dict[str, bool]) -> None:
+    """Ingest again and again; the index is free for others in between."""
+    from rag.settings import Settings
+    from rag.watching import changes
+
+    files = [Path(path) for path in paths]
+    click.echo(f"watching {', '.join(paths)} (Ctrl-C ends it)", err=True)
+    for changed in changes(files, Settings.load(index=_index()).index):
+        try:
+            _print_report(_ingest(paths, options), as_json=False, dry_run=False)
+        except (IndexBusyError, SourceError) as error:
+            names = ", ".join(path.name for path in changed[:3])
+            click.echo(f"rag: {names}: not ingested, {error}", err=True)
+
+
 def _discard_index(paths: Sequence[str]) -> None:
     """Delete the index, unless there is no file at all to make it anew from."""
     from rag.assistant import rebuilt
@@ -373,6 +465,18 @@ def _turn(path: Path, number: int, turn: Any) -> Turn:
     return {"role": turn["role"], "content": turn["content"]}
 
 
+def _criteria(given: Mapping[str, str | None]) -> Criteria:
+    """The filters given, checked before an index is opened. A path is taken from here."""
+    from rag.filters import Filters
+
+    found = {name: value for name, value in given.items() if value is not None}
+    if "source" in found and Path(found["source"]).exists():
+        found["source"] = str(Path(found["source"]).resolve())
+    criteria = cast("Criteria", found)
+    Filters.of(**criteria)
+    return criteria
+
+
 def _is_loopback(host: str) -> bool:
     if host == "localhost":
         return True
@@ -390,6 +494,14 @@ def _print(data: Any, as_json: bool, text: Callable[[Any], str]) -> None:
         _print_json(data)
     else:
         click.echo(text(data))
+
+
+def _print_report(report: dict[str, Any], as_json: bool, dry_run: bool) -> None:
+    from rag.terminal import report_text
+
+    if dry_run and not as_json:
+        click.echo("nothing was changed; an ingest would come to this:")
+    _print(report, as_json, report_text)
 
 
 def _print_json(data: Any) -> None:
@@ -414,12 +526,11 @@ def _print_citations(answer: Mapping[str, Any]) -> None:
     click.echo("\n" + citations_text(answer))
 
 
-def _stream(assistant: Assistant, question: str, history: Sequence[Turn]) -> Answer:
+def _stream(snapshots: Iterator[Answer]) -> Answer:
     """Write an answer to the terminal as it grows; the finished one."""
     from rich.console import Console
 
     shown = ""
-    snapshots = iter(assistant.stream(question, history=history))
     with Console(stderr=True).status("searching …") as waiting:
         for answer in snapshots:
             if answer.stage == "reading":
@@ -444,13 +555,42 @@ def _progress_bar() -> Iterator[Callable[[str, int, int], None]]:
     """A bar on stderr, in a terminal only: a function of stage, number done and number of all."""
     from rich.console import Console
     from rich.markup import escape
-    from rich.progress import Progress
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        ProgressColumn,
+        Task,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+    from rich.text import Text
 
+    class Rate(ProgressColumn):
+        def render(self, task: Task) -> Text:
+            return Text(f"{task.speed:.1f}/s" if task.speed else "")
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        Rate(),
+        TimeRemainingColumn(),
+        TextColumn("left"),
+    )
     console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as bar:
         task = bar.add_task("", total=None)
+        kind = ""
 
         def show(stage: str, done: int, total: int) -> None:
+            nonlocal kind
+            if stage.split()[0] != kind:
+                # The rate of one stage says nothing about the next.
+                bar.reset(task)
+                kind = stage.split()[0]
             bar.update(task, description=escape(stage), completed=done, total=total)
 
         yield show

@@ -3,6 +3,7 @@
     <index>/manifest.json   schema, embedding model, dimension, corpus digest, counts
     <index>/chroma/         vectors of passages and sentences
     <index>/catalogue/      records, and their words for BM25
+    <index>/uploads/        files that were given to the chat window
     <index>/.lock           held by the process that has the index open
 
 A record counts as present once the catalogue holds it. Its vectors are written before that
@@ -16,29 +17,33 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import ExitStack
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
-from rag.chunking import Chunk, chunk_id, chunk_record
+from rag.chunking import LEVELS, Chunk, Level, chunk_id, chunk_record
 from rag.embedding import SentenceEmbedding
-from rag.errors import IndexMismatchError, IndexMissingError, SourceError
+from rag.errors import IndexMismatchError, IndexMissingError
+from rag.filters import facets
 from rag.lexical import Catalogue, Entry
 from rag.lock import IndexLock
-from rag.records import Record, Source
-from rag.sources import Skip, find_files, read_records
+from rag.papers import Version, merged
+from rag.reading import Progress, Reading
+from rag.records import Record
+from rag.sources import Skip
+from rag.syncing import Plan, plan_removal, plan_sync
 from rag.vectors import StoredSentence, VectorStore
 
-SCHEMA = 1
+SCHEMA = 2
 _MANIFEST = "manifest.json"
 # Records embedded and committed together: an interruption loses at most this much work.
 _BATCH = 64
-
-Progress = Callable[[str, int, int], None]
+_REMOVED_TOGETHER = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +72,7 @@ class Index:
         self.catalogue = Catalogue(folder / "catalogue")
         self.vectors = VectorStore(folder / "chroma")
         self.lock = lock
+        self._sources: Counter[str] | None = None
 
     @classmethod
     def open(
@@ -77,7 +83,7 @@ class Index:
         Raises IndexMissingError when there is none, IndexBusyError when another process
         has it, IndexMismatchError when it was built otherwise or is damaged.
         """
-        if not create and not (folder / _MANIFEST).exists():
+        if not create and not exists(folder):
             raise IndexMissingError(
                 f"no index at {folder}: ingest abstracts first, as in "
                 f"'rag --index {folder} ingest FILE_OR_FOLDER'"
@@ -122,90 +128,169 @@ class Index:
     def manifest(self) -> dict[str, Any]:
         return _read_manifest(self.folder) or {}
 
-    def sync(self, paths: Sequence[Path], progress: Progress | None = None) -> IngestReport:
+    def sync(
+        self,
+        paths: Sequence[Path],
+        progress: Progress | None = None,
+        *,
+        dry_run: bool = False,
+        keep_missing: bool = False,
+        titles_suffice: bool = False,
+    ) -> IngestReport:
         """Bring the index in step with files and folders.
 
         New abstracts are embedded and added; those gone from these files, and those of files
-        gone from these folders, are removed; the rest is left alone. An edited entry of
-        a file counts as updated. A file that cannot be read keeps the records it had, and is
-        reported in `skipped`. `progress(stage, done, total)` is called along the way.
+        gone from these folders, are removed unless `keep_missing`; the rest is left alone. An
+        edited entry of a file counts as updated. A file that cannot be read keeps the records
+        it had, and is reported in `skipped`. `dry_run` reports what would be done, and does
+        nothing. `titles_suffice` takes entries without an abstract as well.
+        `progress(stage, done, total)` is called along the way.
         Raises SourceError when nothing could be read.
         """
-        reading = _Reading.of(paths, self.folder, progress)
-        stored = {entry.record.id: entry for entry in self.catalogue.entries()}
-        wanted = reading.merged_with(stored)
-        new = [record for id_, record in wanted.items() if id_ not in stored]
-        gone = [entry for id_, entry in stored.items() if id_ not in wanted]
-        moved = [
-            replace(stored[id_], record=record)
-            for id_, record in wanted.items()
-            if id_ in stored and stored[id_].record != record
-        ]
-        self._add(new, progress)
-        if moved:
-            self.catalogue.put(moved)
-        self._remove(gone)
-        self._drop_orphans()
-        self._write_manifest()
-        edited = len(_places(new) & _places(entry.record for entry in gone))
+        with closing(Reading(paths, self.folder, titles_suffice)) as reading:
+            reading.run(progress)
+            plan = plan_sync(reading, self.catalogue.entries(), keep_missing)
+            return self._carry_out(plan, reading, progress, dry_run)
+
+    def sources(self) -> Counter[str]:
+        """The number of records read from each file. Counted anew after each change."""
+        if self._sources is None:
+            self._sources = Counter(
+                path
+                for entry in self.catalogue.entries()
+                for path in {place.path for place in (entry.record.source, *entry.record.sources)}
+            )
+        return self._sources
+
+    def forget(self, sources: Sequence[str]) -> IngestReport:
+        """Remove what was read from files, or from the files below folders, and nowhere else.
+
+        Raises UsageError, naming the near ones, when nothing was read from one of them.
+        """
+        plan = plan_removal(sources, self.catalogue.entries())
+        return self._carry_out(plan, None, None, dry_run=False)
+
+    def _carry_out(
+        self, plan: Plan, reading: Reading | None, progress: Progress | None, dry_run: bool
+    ) -> IngestReport:
+        versions = _Versions(plan, self.catalogue, reading)
+        if not dry_run:
+            self._sources = None
+            self._add(plan, versions, progress)
+        updated = self._change(plan, versions, progress, dry_run)
+        if not dry_run:
+            self._remove(plan)
+            self._drop_orphans(plan.held)
+            self._write_manifest(plan.held)
+            self._sources = None
         return IngestReport(
-            read=reading.read,
-            added=len(new) - edited,
-            updated=edited,
-            unchanged=len(reading.found) - len(new),
-            removed=len(gone) - edited,
-            skipped=tuple(reading.skips),
-            records=len(self),
+            read=reading.read if reading else 0,
+            added=len(plan.new) - len(plan.edited),
+            updated=len(plan.edited) + len(updated),
+            unchanged=len(plan.read.difference(plan.new, updated)),
+            removed=len(plan.gone) - len(plan.edited),
+            skipped=plan.skips,
+            records=len(plan.wanted),
         )
 
-    def _add(self, records: Sequence[Record], progress: Progress | None) -> None:
-        for start in range(0, len(records), _BATCH):
-            batch = records[start : start + _BATCH]
+    def _add(self, plan: Plan, versions: _Versions, progress: Progress | None) -> None:
+        for start, batch in _batches(plan.new, _BATCH):
             if progress:
-                progress("embedding", start, len(records))
-            chunks = [self._chunk(record) for record in batch]
-            every = [chunk for group in chunks for chunk in group]
-            self.vectors.put(every, self._embed(every))
-            self.catalogue.put(
-                Entry(record, *_level_counts(group))
-                for record, group in zip(batch, chunks, strict=True)
+                progress("embedding", start, len(plan.new))
+            self._embed_and_put([versions.entry(id_) for id_ in batch], plan.held)
+        if progress and plan.new:
+            progress("embedding", len(plan.new), len(plan.new))
+
+    def _change(
+        self, plan: Plan, versions: _Versions, progress: Progress | None, dry_run: bool
+    ) -> set[str]:
+        """Bring the touched papers up to date; the ids of those of which more than a place
+        changed. Only a changed text is embedded again."""
+        updated: set[str] = set()
+        for start, batch in _batches(plan.touched, _BATCH):
+            if progress:
+                progress("updating", start, len(plan.touched))
+            old = self.catalogue.get(batch)
+            pairs = [(old[id_], versions.entry(id_)) for id_ in batch]
+            updated |= {new.record.id for before, new in pairs if _placeless(before, new)}
+            if dry_run:
+                continue
+            rewritten = [new for before, new in pairs if _text(before) != _text(new)]
+            refiled = [new for before, new in pairs if _text(before) == _text(new)]
+            self._replace(rewritten, plan.held)
+            self._refile(
+                [new for new in refiled if facets(old[new.record.id].record) != facets(new.record)]
             )
-        if progress and records:
-            progress("embedding", len(records), len(records))
+            if refiled:
+                self.catalogue.put(refiled)
+        return updated
+
+    def _replace(self, entries: Sequence[Entry], held: dict[str, tuple[int, int]]) -> None:
+        if not entries:
+            return
+        # Not found while its old offsets could meet its new text.
+        self.catalogue.remove(entry.record.id for entry in entries)
+        before = {entry.record.id: held.pop(entry.record.id) for entry in entries}
+        self._embed_and_put(entries, held)
+        for place, level in enumerate(LEVELS):
+            surplus = [
+                chunk_id(id_, level, ordinal)
+                for id_, counts in before.items()
+                for ordinal in range(held[id_][place], counts[place])
+            ]
+            self.vectors.remove(level, surplus)
+
+    def _refile(self, entries: Sequence[Entry]) -> None:
+        for level in LEVELS:
+            rows = [
+                (chunk_id(entry.record.id, level, ordinal), facets(entry.record))
+                for entry in entries
+                for ordinal in range(entry.passages if level == "passage" else entry.sentences)
+            ]
+            self.vectors.refile(level, rows)
+
+    def _embed_and_put(self, entries: Sequence[Entry], held: dict[str, tuple[int, int]]) -> None:
+        chunks = [self._chunk(entry.record) for entry in entries]
+        every = [chunk for group in chunks for chunk in group]
+        filed = {entry.record.id: facets(entry.record) for entry in entries}
+        self.vectors.put(every, self._embed(every), filed)
+        counted = [
+            replace(entry, passages=counts[0], sentences=counts[1])
+            for entry, counts in zip(entries, map(_level_counts, chunks), strict=True)
+        ]
+        self.catalogue.put(counted)
+        held |= {entry.record.id: (entry.passages, entry.sentences) for entry in counted}
 
     def _chunk(self, record: Record) -> tuple[Chunk, ...]:
         return chunk_record(record, self.embedding.count_tokens, self.embedding.window)
 
     def _embed(self, chunks: Sequence[Chunk]) -> np.ndarray:
         # A short abstract is its own only sentence: the same text is embedded once.
-        texts = list(dict.fromkeys(chunk.text for chunk in chunks))
+        texts = list(dict.fromkeys(chunk.embedded for chunk in chunks))
         rows = {text: row for row, text in enumerate(texts)}
-        return self.embedding.embed(texts)[[rows[chunk.text] for chunk in chunks]]
+        return self.embedding.embed(texts)[[rows[chunk.embedded] for chunk in chunks]]
 
-    def _remove(self, entries: Sequence[Entry]) -> None:
-        if not entries:
-            return
-        self.catalogue.remove(entry.record.id for entry in entries)
-        self.vectors.remove("passage", _chunk_ids(entries, "passage"))
-        self.vectors.remove("sentence", _chunk_ids(entries, "sentence"))
+    def _remove(self, plan: Plan) -> None:
+        for _, batch in _batches(plan.gone, _REMOVED_TOGETHER):
+            self.catalogue.remove(batch)
+            counts = {id_: plan.held.pop(id_) for id_ in batch}
+            for level in LEVELS:
+                self.vectors.remove(level, list(_chunk_ids(counts, level)))
 
-    def _drop_orphans(self) -> None:
+    def _drop_orphans(self, held: Mapping[str, tuple[int, int]]) -> None:
         """Remove vectors of records that the catalogue lacks, left by an interruption."""
-        entries = list(self.catalogue.entries())
-        for level in ("passage", "sentence"):
-            known = _chunk_ids(entries, level)
-            if self.vectors.count(level) != len(known):
-                orphans = set(self.vectors.ids(level)) - set(known)
+        for place, level in enumerate(LEVELS):
+            if self.vectors.count(level) != sum(counts[place] for counts in held.values()):
+                orphans = set(self.vectors.ids(level)).difference(_chunk_ids(held, level))
                 self.vectors.remove(level, sorted(orphans))
 
-    def _write_manifest(self) -> None:
-        ids = sorted(entry.record.id for entry in self.catalogue.entries())
+    def _write_manifest(self, held: Mapping[str, tuple[int, int]]) -> None:
         manifest = {
             "schema": SCHEMA,
             "embed_model": self.embedding.model_name,
-            "dimension": self.embedding.dimension if ids else 0,
-            "corpus": hashlib.sha256("\n".join(ids).encode()).hexdigest(),
-            "records": len(ids),
+            "dimension": self.embedding.dimension if held else 0,
+            "corpus": hashlib.sha256("\n".join(sorted(held)).encode()).hexdigest(),
+            "records": len(held),
             "passages": self.vectors.count("passage"),
             "sentences": self.vectors.count("sentence"),
         }
@@ -226,6 +311,11 @@ class Index:
             )
 
 
+def exists(folder: Path) -> bool:
+    """Whether there is an index in a folder."""
+    return (folder / _MANIFEST).exists()
+
+
 def discard(folder: Path) -> None:
     """Delete what an index consists of, nothing else in the folder. Raises IndexBusyError."""
     if not folder.is_dir():
@@ -240,79 +330,65 @@ def discard(folder: Path) -> None:
         lock.release()
 
 
-@dataclass(slots=True)
-class _Reading:
-    """What a set of paths holds: records by id, their entries counted, and what was skipped."""
-
-    found: dict[str, Record]
-    files: set[str]
-    folders: tuple[Path, ...]
-    skips: list[Skip]
-    read: int
-
-    @classmethod
-    def of(cls, paths: Sequence[Path], index_folder: Path, progress: Progress | None) -> _Reading:
-        files, skips = find_files(paths, leave_out=index_folder)
-        folders = tuple(path.resolve() for path in paths if path.is_dir())
-        reading = cls({}, set(), folders, skips, 0)
-        for done, path in enumerate(files):
-            if progress:
-                progress("reading", done, len(files))
-            try:
-                reading._take(path)
-            except SourceError as error:
-                skips.append(Skip(str(path), "", str(error).removeprefix(f"{path}: ")))
-        if not reading.read and not reading.files:
-            reasons = "; ".join(f"{skip.path}: {skip.reason}" for skip in skips[:3])
-            raise SourceError(f"nothing could be read: {reasons or 'no files there'}")
-        return reading
-
-    def _take(self, path: Path) -> None:
-        entries = list(read_records(path))
-        self.files.add(str(path))
-        if not entries:
-            self.skips.append(Skip(str(path), "", "no abstracts in it"))
-        for entry in entries:
-            if isinstance(entry, Skip):
-                self.skips.append(entry)
-                continue
-            self.read += 1
-            first = self.found.get(entry.id)
-            if first is None:
-                self.found[entry.id] = entry
-                continue
-            self.found[entry.id] = replace(first, sources=(*first.sources, entry.source))
-            place = f"{first.source.path} entry {first.source.ordinal}"
-            reason = f"the same abstract as {place}; kept once, with both places"
-            self.skips.append(Skip(str(path), f"entry {entry.source.ordinal}", reason))
-
-    def merged_with(self, stored: dict[str, Entry]) -> dict[str, Record]:
-        """What the index should hold now: id to record, each with every place it is at."""
-        wanted = dict(self.found)
-        for id_, entry in stored.items():
-            elsewhere = [
-                source
-                for source in (entry.record.source, *entry.record.sources)
-                if not self._covers(source.path)
-            ]
-            if not elsewhere:
-                continue
-            here = self.found.get(id_)
-            places = [*elsewhere, *((here.source, *here.sources) if here else ())]
-            base = here or entry.record
-            wanted[id_] = replace(base, source=places[0], sources=tuple(places[1:]))
-        return wanted
-
-    def _covers(self, path: str) -> bool:
-        """Whether this reading says what is now at `path`: read, or gone from a folder."""
-        if path in self.files:
-            return True
-        below = any(Path(path).is_relative_to(folder) for folder in self.folders)
-        return below and not Path(path).exists()
+def preview(
+    paths: Sequence[Path], *, titles_suffice: bool = False, progress: Progress | None = None
+) -> IngestReport:
+    """What an ingest into an index that is yet to be made would do; makes nothing."""
+    with closing(Reading(paths, None, titles_suffice)) as reading:
+        reading.run(progress)
+        plan = plan_sync(reading, (), keep_missing=False)
+    return IngestReport(
+        read=reading.read, added=len(plan.new), skipped=plan.skips, records=len(plan.wanted)
+    )
 
 
-def _places(records: Iterable[Record]) -> set[Source]:
-    return {record.source for record in records}
+class _Versions:
+    """The whole records of planned papers: as read now, else as the catalogue holds them."""
+
+    def __init__(self, plan: Plan, catalogue: Catalogue, reading: Reading | None) -> None:
+        self._plan = plan
+        self._catalogue = catalogue
+        self._reading = reading
+        # Those that leave one paper for another are fetched before either is written.
+        self._moved = {
+            (version.id, version.source): self._fetched(version)
+            for id_ in (*plan.new, *plan.touched)
+            for version in plan.wanted[id_]
+            if version.home not in ("", id_)
+        }
+
+    def entry(self, id_: str) -> Entry:
+        """A paper as the catalogue should hold it; a new one's chunks are yet to be counted."""
+        versions = tuple(self._record(version) for version in self._plan.wanted[id_])
+        passages, sentences = self._plan.held.get(id_, (0, 0))
+        if len(versions) == 1:
+            return Entry(versions[0], passages, sentences)
+        return Entry(merged(id_, versions), passages, sentences, versions)
+
+    def _record(self, version: Version) -> Record:
+        if not version.home and self._reading:
+            return self._reading.record(version)
+        return self._moved.get((version.id, version.source)) or self._fetched(version)
+
+    def _fetched(self, version: Version) -> Record:
+        entry = self._catalogue.get([version.home])[version.home]
+        held = entry.versions or (entry.record,)
+        return next(r for r in held if (r.id, r.source) == (version.id, version.source))
+
+
+def _placeless(before: Entry, now: Entry) -> bool:
+    """Whether more than the places of a record changed."""
+    old, new = before.record, now.record
+    return replace(old, source=new.source, sources=new.sources) != new
+
+
+def _text(entry: Entry) -> tuple[str, str]:
+    """What is embedded of a record."""
+    return entry.record.title, entry.record.abstract
+
+
+def _batches(ids: Sequence[str], size: int) -> Iterator[tuple[int, Sequence[str]]]:
+    return ((start, ids[start : start + size]) for start in range(0, len(ids), size))
 
 
 def _level_counts(chunks: Sequence[Chunk]) -> tuple[int, int]:
@@ -320,12 +396,11 @@ def _level_counts(chunks: Sequence[Chunk]) -> tuple[int, int]:
     return passages, len(chunks) - passages
 
 
-def _chunk_ids(entries: Iterable[Entry], level: Any) -> list[str]:
-    return [
-        chunk_id(entry.record.id, level, ordinal)
-        for entry in entries
-        for ordinal in range(entry.passages if level == "passage" else entry.sentences)
-    ]
+def _chunk_ids(held: Mapping[str, tuple[int, int]], level: Level) -> Iterator[str]:
+    place = LEVELS.index(level)
+    for record_id, counts in held.items():
+        for ordinal in range(counts[place]):
+            yield chunk_id(record_id, level, ordinal)
 
 
 def _read_manifest(folder: Path) -> dict[str, Any] | None:

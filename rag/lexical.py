@@ -14,7 +14,9 @@ from pathlib import Path
 
 import tantivy
 
-from rag.records import Record, Source
+from rag.filters import FIELDS, NO_FILTERS, Filters, facets
+from rag.papers import record_from
+from rag.records import Record
 from rag.words import analyzer, terms
 
 _ANALYZER = "english"
@@ -25,11 +27,16 @@ _HEAP_BYTES = 50_000_000
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A record of the catalogue with the number of its chunks at each level."""
+    """A record of the catalogue with the number of its chunks at each level.
+
+    `versions` are the records that were merged into it, each as it was read, with its place;
+    empty when there is one only.
+    """
 
     record: Record
     passages: int
     sentences: int
+    versions: tuple[Record, ...] = ()
 
 
 class Catalogue:
@@ -51,13 +58,7 @@ class Catalogue:
         for entry in entries:
             writer.delete_documents_by_term("id", entry.record.id)
         for entry in entries:
-            writer.add_document(
-                tantivy.Document(
-                    id=entry.record.id,
-                    body=f"{entry.record.title}\n{entry.record.abstract}",
-                    entry=json.dumps(asdict(entry), ensure_ascii=False).encode(),
-                )
-            )
+            writer.add_document(_document(entry))
         self._commit(writer)
 
     def remove(self, ids: Iterable[str]) -> None:
@@ -90,8 +91,8 @@ class Catalogue:
         holding = min(holding, total)  # removed abstracts count until Tantivy merges
         return math.log(1 + (total - holding + 0.5) / (holding + 0.5))
 
-    def search(self, text: str, k: int) -> list[tuple[str, float]]:
-        """The k best abstracts by BM25, as (record id, score), best first, ties by id.
+    def search(self, text: str, k: int, filters: Filters = NO_FILTERS) -> list[tuple[str, float]]:
+        """The k best abstracts admitted, by BM25, as (record id, score), best first, ties by id.
 
         Scores are divided by the most that the query could score, so they lie in [0, 1]
         and say how much of the query, by weight, an abstract covers. Abstracts without
@@ -108,6 +109,9 @@ class Catalogue:
                 for word in words
             ]
         )
+        if filters:
+            demanded = [query, *_demands(schema, filters)]
+            query = tantivy.Query.boolean_query([(tantivy.Occur.Must, part) for part in demanded])
         searcher = self._index.searcher()
         found = [
             (str(searcher.doc(address)["id"][0]), min(score / most, 1.0))
@@ -125,15 +129,40 @@ def _schema() -> tantivy.Schema:
     builder = tantivy.SchemaBuilder()
     builder.add_text_field("id", stored=True, tokenizer_name="raw", index_option="basic")
     builder.add_text_field("body", tokenizer_name=_ANALYZER, index_option="freq")
+    builder.add_integer_field("year", indexed=True, fast=True)
+    for field in FIELDS:
+        builder.add_text_field(field, tokenizer_name="raw", index_option="basic")
     builder.add_bytes_field("entry", stored=True, indexed=False)
     return builder.build()
 
 
+def _document(entry: Entry) -> tantivy.Document:
+    record = entry.record
+    filed = facets(record)
+    document = tantivy.Document(
+        id=record.id,
+        body=f"{record.title}\n{record.abstract}",
+        entry=json.dumps(asdict(entry), ensure_ascii=False).encode(),
+    )
+    if filed.year is not None:
+        document.add_integer("year", filed.year)
+    for field, values in filed.values.items():
+        for value in values:
+            document.add_text(field, value)
+    return document
+
+
+def _demands(schema: tantivy.Schema, filters: Filters) -> Iterator[tantivy.Query]:
+    """What a record must fulfil, as queries that add nothing to its score."""
+    if filters.years != (None, None):
+        years = tantivy.Query.range_query(schema, "year", tantivy.FieldType.Integer, *filters.years)
+        yield tantivy.Query.const_score_query(years, 0.0)
+    for field, values in filters.conditions():
+        either = tantivy.Query.term_set_query(schema, field, list(values))
+        yield tantivy.Query.const_score_query(either, 0.0)
+
+
 def _entry(document: tantivy.Document) -> Entry:
     data = json.loads(document["entry"][0])
-    record = data["record"]
-    for name in ("authors", "keywords"):
-        record[name] = tuple(record[name])
-    record["source"] = Source(**record["source"])
-    record["sources"] = tuple(Source(**source) for source in record["sources"])
-    return Entry(Record(**record), data["passages"], data["sentences"])
+    versions = tuple(record_from(version) for version in data["versions"])
+    return Entry(record_from(data["record"]), data["passages"], data["sentences"], versions)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -20,10 +21,10 @@ class Source:
 class Record:
     """One abstract.
 
-    `abstract` is the text as written in its source, line ends included; every offset in
-    this project counts characters of it. Text fields that a source lacks are empty, a
-    missing `year` is None. `source` is where the record was first read; `sources` holds
-    the further places of a merged record.
+    `abstract` is the source's text without what its export added (rag.sources.cleaning);
+    every offset in this project counts characters of it. Text fields that a source lacks
+    are empty, a missing `year` is None. `source` is where the record was first read;
+    `sources` holds the further places of a merged record.
     """
 
     id: str
@@ -44,17 +45,79 @@ class Record:
         return self.title or derived_label(self.abstract)
 
 
-def content_id(abstract: str, doi: str = "") -> str:
-    """A stable id: from the DOI when there is one, else from the abstract's words.
+def content_id(
+    abstract: str,
+    doi: str = "",
+    *,
+    arxiv_id: str = "",
+    title: str = "",
+    authors: Sequence[str] = (),
+) -> str:
+    """A stable id: the DOI's, else the arXiv id's, else the content's.
 
-    Case, white space and Unicode composition do not count, so the same abstract has the
-    same id whichever file it comes from. 16 hexadecimal digits.
+    The content is the abstract's words, with the title and the first author where they are
+    known: two papers may share an abstract, or a title. Case, white space and Unicode
+    composition do not count. The DOI that arXiv gives a paper is its arXiv id, and versions
+    are one paper. 16 hexadecimal digits.
     """
-    if doi:
+    registered = _ARXIV_DOI.fullmatch(doi)
+    arxiv_id = registered[1] if registered else arxiv_id
+    if doi and not registered:
         identity = "doi:" + doi.casefold()
+    elif arxiv_id:
+        identity = "arxiv:" + _VERSION.sub("", arxiv_id.casefold())
     else:
-        identity = " ".join(unicodedata.normalize("NFKC", abstract).casefold().split())
+        words = " ".join(unicodedata.normalize("NFKC", abstract).casefold().split())
+        identity = "\n".join(filter(None, (words, _plain(title), _family_name(authors))))
     return hashlib.sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def same_paper_key(record: Record) -> str:
+    """Equal for records of one paper that have no common DOI or arXiv id: the title's words
+    and the first author's family name. Empty when either is missing, which is no key."""
+    title, family = _plain(record.title), _family_name(record.authors)
+    return f"{title}|{family}" if title and family else ""
+
+
+_ARXIV_DOI = re.compile(r"10\.48550/arxiv\.(.+)", re.IGNORECASE)
+_VERSION = re.compile(r"v\d+$")
+_GENERATION = re.compile(r"(?:jr|sr|[1-9](?:st|nd|rd|th)|i{1,3}|iv|vi{0,3})", re.IGNORECASE)
+_TEX_COMMAND = re.compile(r"\\[A-Za-z]+\*?")
+
+
+def _plain(text: str) -> str:
+    """Letters and digits in lower case, without accents; words parted by one space."""
+    decomposed = unicodedata.normalize("NFKD", _TEX_COMMAND.sub(" ", text)).casefold()
+    letters = "".join(char for char in decomposed if not unicodedata.combining(char))
+    return " ".join(re.findall(r"[^\W_]+", letters))
+
+
+def _family_name(authors: Sequence[str]) -> str:
+    """The last word of the first author's family name, however the name is ordered.
+
+    "Wilson, Lauren N.", "Lauren N. Wilson", "Wilson L.N." and "WILSON LN" are one; so are
+    "Beethoven, Ludwig van" and "Ludwig van Beethoven".
+    """
+    if not authors:
+        return ""
+    family, comma, _ = authors[0].partition(",")
+    split = family.split()
+    words = [word for word in split if not _GENERATION.fullmatch(word.strip("."))] or split
+    if not comma:
+        while len(words) > 1 and _is_initials(words[-1]):
+            words.pop()
+    plain = [found for word in words if (found := _plain(word))]
+    return plain[-1].split()[-1] if plain else ""
+
+
+def _is_initials(word: str) -> bool:
+    letters = [char for char in word if char.isalpha()]
+    return 0 < len(letters) <= 3 and word == word.upper() and not _is_syllabic(letters)
+
+
+def _is_syllabic(letters: Sequence[str]) -> bool:
+    """Whether these are characters of a script without case: 王 is no initial."""
+    return any(char.upper() == char.lower() for char in letters)
 
 
 # A name is spelt like one: SOREL, UniMatch, Water-Probe, ZO-PoG. TeX and Markdown around it

@@ -1,8 +1,10 @@
 """Window: asks a running chat window, which owns the index, to do the work instead.
 
     POST {url}/rag/search  {"query", "k", "filters"}       -> as `rag search --json`
-    POST {url}/rag/ask     {"question", "history", "llm"}  -> as `rag ask --json`
-    POST {url}/rag/ingest  {"paths"}, absolute             -> as `rag ingest --json`
+    POST {url}/rag/ask     {"question", "history", "llm", "filters"}
+                                                           -> as `rag ask --json`
+    POST {url}/rag/ingest  {"paths", "options"}, absolute  -> as `rag ingest --json`
+    POST {url}/rag/remove  {"sources"}, absolute           -> as `rag remove --json`
     GET  {url}/rag/status                                  -> as `rag status --json`
 
 Every request carries `Authorization: Bearer TOKEN`. An error comes as {"error", "kind"} with
@@ -58,17 +60,32 @@ class Window:
         return hits
 
     def ask(
-        self, question: str, history: Sequence[Mapping[str, str]] = (), llm: str | None = None
+        self,
+        question: str,
+        history: Sequence[Mapping[str, str]] = (),
+        llm: str | None = None,
+        **filters: Any,
     ) -> dict[str, Any]:
         """An answer as JSON data; `llm` None leaves the choice to the window."""
-        body = {"question": question, "history": [dict(turn) for turn in history], "llm": llm}
+        body = {
+            "question": question,
+            "history": [dict(turn) for turn in history],
+            "llm": llm,
+            "filters": filters,
+        }
         answer: dict[str, Any] = self._call("POST", "/rag/ask", _ASK_S, dict, body)
         return answer
 
-    def ingest(self, paths: Sequence[str | Path]) -> dict[str, Any]:
+    def ingest(self, paths: Sequence[str | Path], **options: bool) -> dict[str, Any]:
         """The report of an ingest as JSON data; relative paths are taken from here."""
-        body = {"paths": [str(Path(path).absolute()) for path in paths]}
+        body = {"paths": _absolute(paths), "options": options}
         report: dict[str, Any] = self._call("POST", "/rag/ingest", _INGEST_S, dict, body)
+        return report
+
+    def remove(self, sources: Sequence[str | Path]) -> dict[str, Any]:
+        """The report of a removal as JSON data; relative paths are taken from here."""
+        body = {"sources": _absolute(sources)}
+        report: dict[str, Any] = self._call("POST", "/rag/remove", _INGEST_S, dict, body)
         return report
 
     def status(self) -> dict[str, Any]:
@@ -122,6 +139,10 @@ class Window:
             f"the chat window at {self.url} gave no usable answer (HTTP {response.status_code}): "
             "close it, start it again with `rag chat`, and repeat the command"
         )
+
+
+def _absolute(paths: Sequence[str | Path]) -> list[str]:
+    return [str(Path(path).absolute()) for path in paths]
 
 
 def _error_class(kind: object) -> type[RagError]:

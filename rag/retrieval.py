@@ -21,6 +21,7 @@ from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 
 from rag.answers import Hit
 from rag.errors import UsageError
+from rag.filters import NO_FILTERS, Filters
 from rag.index import Index
 from rag.records import Record
 
@@ -54,8 +55,8 @@ def checked_question(question: str) -> str:
     return question
 
 
-def retrieve(index: Index, question: str, k: int) -> Retrieved:
-    """The k best abstracts for a question, best first, ties by record id.
+def retrieve(index: Index, question: str, k: int, filters: Filters = NO_FILTERS) -> Retrieved:
+    """The k best abstracts that the filters admit, best first, ties by record id.
 
     Raises UsageError for a question that is empty or too long, or a k below 1.
     """
@@ -64,9 +65,9 @@ def retrieve(index: Index, question: str, k: int) -> Retrieved:
         raise UsageError(f"k is {k}; ask for at least 1 abstract")
     vector = index.embedding.embed([question])[0]
     scores = _fused(
-        passages=_best(index.vectors.nearest("passage", vector, max(k, _PASSAGES))),
-        sentences=_best(index.vectors.nearest("sentence", vector, max(k, _SENTENCES))),
-        lexical=dict(index.catalogue.search(question, max(k, _LEXICAL))),
+        passages=_best(index.vectors.nearest("passage", vector, max(k, _PASSAGES), filters)),
+        sentences=_best(index.vectors.nearest("sentence", vector, max(k, _SENTENCES), filters)),
+        lexical=dict(index.catalogue.search(question, max(k, _LEXICAL), filters)),
     )
     ranked = sorted(scores, key=lambda id_: (-scores[id_], id_))[: 2 * k]
     entries = index.catalogue.get(ranked)  # an id unknown here is left from an interruption

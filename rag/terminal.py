@@ -16,6 +16,7 @@ Json = Mapping[str, Any]
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _TEXT_SHOWN = 200
+_SKIPS_SHOWN = 50
 # Two lines of head for each metric, so that the table stays about 120 columns wide.
 _HEADS = {
     "questions": ("", "n"),
@@ -65,13 +66,21 @@ def hits_text(hits: Sequence[Json]) -> str:
 def report_text(report: Json) -> str:
     """The counts of an ingest, then every entry that was left out and why."""
     counts = ", ".join(
-        f"{report[name]} {name}" for name in ("read", "added", "updated", "unchanged", "removed")
+        f"{report[name]:,} {name}" for name in ("read", "added", "updated", "unchanged", "removed")
     )
-    lines = [f"{counts}; {report['records']} records in the index"]
-    for skip in report["skipped"]:
+    skips = report["skipped"]
+    lines = [f"{counts}, {len(skips):,} skipped; {report['records']:,} records in the index"]
+    for skip in skips[:_SKIPS_SHOWN]:
         where = f", {skip['where']}" if skip["where"] else ""
         lines.append(f"skipped {skip['path']}{where}: {skip['reason']}")
+    if len(skips) > _SKIPS_SHOWN:
+        lines.append(f"… and {len(skips) - _SKIPS_SHOWN:,} more; --json lists every one")
     return printable("\n".join(lines))
+
+
+def removal_text(report: Json) -> str:
+    """How many records went."""
+    return f"{report['removed']:,} removed; {report['records']:,} records in the index"
 
 
 def status_text(status: Json) -> str:
@@ -112,7 +121,8 @@ def _status_lines(value: Any, indent: str) -> list[str]:
 
 def _status_item(item: Any) -> str:
     if isinstance(item, Mapping):
-        return ", ".join(f"{name} {value}" for name, value in item.items()) or "none"
+        facts = ((name, value) for name, value in item.items() if value is not False)
+        return ", ".join(n if value is True else f"{n} {value}" for n, value in facts) or "none"
     if isinstance(item, bool):
         return "yes" if item else "no"
     return "none" if item in (None, [], ()) else str(item)

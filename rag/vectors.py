@@ -7,7 +7,7 @@ processes that write one path destroy it without an error.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from chromadb.errors import ChromaError
 
 from rag.chunking import Chunk, Level, chunk_id
 from rag.errors import IndexMismatchError
+from rag.filters import FIELDS, NO_FILTERS, Facets, Filters
 
 _COLLECTIONS: dict[Level, str] = {"passage": "passages", "sentence": "sentences"}
 # Wide enough that the first hundreds of neighbours are the true ones.
@@ -52,8 +53,13 @@ class VectorStore:
     def count(self, level: Level) -> int:
         return int(self._collections[level].count())
 
-    def put(self, chunks: Sequence[Chunk], vectors: np.ndarray) -> None:
-        """Write chunks with their vectors, in place of those with the same ids."""
+    def put(
+        self, chunks: Sequence[Chunk], vectors: np.ndarray, facets: Mapping[str, Facets]
+    ) -> None:
+        """Write chunks with their vectors, in place of those with the same ids.
+
+        `facets` are what each record can be filtered by, by record id.
+        """
         for level, collection in self._collections.items():
             rows = [i for i, chunk in enumerate(chunks) if chunk.level == level]
             for batch in _batches(rows, self._client.get_max_batch_size()):
@@ -61,8 +67,15 @@ class VectorStore:
                     ids=[chunks[i].id for i in batch],
                     embeddings=vectors[batch],
                     documents=[chunks[i].text for i in batch],
-                    metadatas=[_metadata(chunks[i]) for i in batch],
+                    metadatas=[_metadata(chunks[i], facets[chunks[i].record_id]) for i in batch],
                 )
+
+    def refile(self, level: Level, rows: Sequence[tuple[str, Facets]]) -> None:
+        """Change what chunks, given by id, can be filtered by."""
+        for batch in _batches(list(rows), self._client.get_max_batch_size()):
+            self._collections[level].update(
+                ids=[id_ for id_, _ in batch], metadatas=[_filed(found) for _, found in batch]
+            )
 
     def remove(self, level: Level, ids: Sequence[str]) -> None:
         for batch in _batches(list(ids), self._client.get_max_batch_size()):
@@ -71,13 +84,20 @@ class VectorStore:
     def ids(self, level: Level) -> list[str]:
         return list(self._collections[level].get(include=[])["ids"])
 
-    def nearest(self, level: Level, vector: np.ndarray, k: int) -> list[tuple[str, float]]:
-        """The k chunks nearest to a vector, as (record id, cosine), best first."""
+    def nearest(
+        self, level: Level, vector: np.ndarray, k: int, filters: Filters = NO_FILTERS
+    ) -> list[tuple[str, float]]:
+        """The k nearest chunks of those admitted, as (record id, cosine), best first."""
         collection = self._collections[level]
         if k < 1 or not collection.count():
             return []
         try:
-            found = collection.query(query_embeddings=[vector], n_results=k, include=["distances"])
+            found = collection.query(
+                query_embeddings=[vector],
+                n_results=k,
+                include=["distances"],
+                where=_where(filters),
+            )
         except ChromaError as error:
             raise _damaged(self._folder, error) from error
         return [
@@ -106,13 +126,34 @@ class VectorStore:
         )
 
 
-def _metadata(chunk: Chunk) -> dict[str, str | int]:
+def _metadata(chunk: Chunk, facets: Facets) -> dict[str, Any]:
     return {
         "record_id": chunk.record_id,
         "ordinal": chunk.ordinal,
         "start": chunk.start,
         "end": chunk.end,
+        **_filed(facets),
     }
+
+
+def _filed(facets: Facets) -> dict[str, Any]:
+    # Chroma merges metadata into what is there; None takes an old value away.
+    return {"year": facets.year} | {
+        field: list(facets.values[field]) if field in facets.values else None for field in FIELDS
+    }
+
+
+def _where(filters: Filters) -> Any:
+    """Filters as Chroma's `where`: one operator at each level, and no list of one."""
+    first, last = filters.years
+    wanted: list[dict[str, Any]] = [
+        *([{"year": {"$gte": first}}] if first is not None else []),
+        *([{"year": {"$lte": last}}] if last is not None else []),
+    ]
+    for field, values in filters.conditions():
+        either = [{field: {"$contains": value}} for value in values]
+        wanted.append(either[0] if len(either) == 1 else {"$or": either})
+    return {"$and": wanted} if len(wanted) > 1 else next(iter(wanted), None)
 
 
 def _batches(rows: list[Any], size: int) -> list[list[Any]]:

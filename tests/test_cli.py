@@ -74,21 +74,29 @@ class FakeAssistant:
             raise self.error
 
     def ingest(
-        self, paths: Sequence[Path], *, progress: Callable[[str, int, int], None]
+        self,
+        paths: Sequence[Path],
+        *,
+        progress: Callable[[str, int, int], None],
+        **options: bool,
     ) -> SimpleNamespace:
-        self._called("ingest", paths)
+        self._called("ingest", paths, *(name for name, on in options.items() if on))
         progress("embedding", 1, 2)
         return SimpleNamespace(as_dict=lambda: self.report)
 
     def search(self, query: str, k: int = 10, **filters: Any) -> list[Hit]:
-        self._called("search", query, k)
+        self._called("search", query, k, *([filters] if filters else []))
         return [Hit(RECORD, 0.9)]
 
-    def ask(self, question: str, history: Any = ()) -> Answer:
-        self._called("ask", question, list(history))
+    def remove(self, sources: Sequence[str]) -> SimpleNamespace:
+        self._called("remove", sources)
+        return SimpleNamespace(as_dict=lambda: {**REPORT, "removed": 3, "records": 5})
+
+    def ask(self, question: str, history: Any = (), **filters: Any) -> Answer:
+        self._called("ask", question, list(history), *([filters] if filters else []))
         return ANSWER
 
-    def stream(self, question: str, history: Any = ()) -> Iterator[Answer]:
+    def stream(self, question: str, history: Any = (), **filters: Any) -> Iterator[Answer]:
         self._called("stream", question, list(history))
         yield from self.snapshots
 
@@ -102,6 +110,7 @@ def assistant(monkeypatch: pytest.MonkeyPatch) -> FakeAssistant:
     fake = FakeAssistant()
     module = ModuleType("rag.assistant")
     module.Assistant = fake  # type: ignore[attr-defined]
+    module.preview = lambda paths, index, **options: None  # type: ignore[attr-defined]
     module.rebuilt = lambda index: fake.calls.append(("rebuilt", index))  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "rag.assistant", module)
     return fake
@@ -175,7 +184,68 @@ def test_rebuild_keeps_the_index_when_there_is_no_file(
     assert assistant.calls == []
 
 
+def test_ingest_passes_its_options_on(assistant: FakeAssistant) -> None:
+    assert rag("ingest", "a.txt", "--keep-missing", "--titles").exit_code == 0
+    assert assistant.calls[1] == ("ingest", [Path("a.txt")], "keep_missing", "titles_suffice")
+
+
+def test_a_dry_run_says_so(assistant: FakeAssistant) -> None:
+    result = rag("ingest", "a.txt", "--dry-run")
+    assert result.stdout.startswith("nothing was changed; an ingest would come to this:\n2 read")
+    assert assistant.calls[1] == ("ingest", [Path("a.txt")], "dry_run")
+
+
+@pytest.mark.parametrize(
+    "options", [("--dry-run", "--rebuild"), ("--dry-run", "--watch"), ("--watch", "--json")]
+)
+def test_options_that_contradict_each_other_are_refused(
+    assistant: FakeAssistant, options: tuple[str, ...]
+) -> None:
+    result = rag("ingest", "a.txt", *options)
+    assert result.exit_code == 2
+    assert "leave" in error_line(result)
+    assert assistant.calls == []
+
+
+def test_watch_ingests_again_when_something_changed(
+    assistant: FakeAssistant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watching = importlib.import_module("rag.watching")
+    monkeypatch.setattr(watching, "changes", lambda paths, index: iter([[Path("a.txt")]]))
+    result = rag("ingest", "a.txt", "--watch")
+    assert result.exit_code == 0
+    assert result.stderr == "watching a.txt (Ctrl-C ends it)\n"
+    assert [call[0] for call in assistant.calls] == ["open", "ingest", "close"] * 2
+
+
+def test_remove_says_how_many_went(assistant: FakeAssistant) -> None:
+    assert rag("remove", "a.txt", "b").stdout == "3 removed; 5 records in the index\n"
+    assert assistant.calls[1] == ("remove", ("a.txt", "b"))
+    assert assistant.creates is False
+
+
 # --- search -----------------------------------------------------------------------------------
+
+
+def test_filters_are_passed_on_and_a_path_is_made_absolute(
+    assistant: FakeAssistant, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.ris").touch()
+    filters = {"year": "-2021", "author": "Li", "source": str(tmp_path / "a.ris")}
+    rag("search", "tea", "--year", "-2021", "--author", "Li", "--source", "a.ris")
+    rag("ask", "tea", "--json", "--year", "-2021", "--author", "Li", "--source", "a.ris")
+    assert ("search", "tea", 10, filters) in assistant.calls
+    assert ("ask", "tea", [], filters) in assistant.calls
+
+
+def test_a_filter_that_makes_no_sense_is_refused_before_the_index_is_opened(
+    assistant: FakeAssistant,
+) -> None:
+    result = rag("search", "tea", "--year", "soon")
+    assert result.exit_code == 2
+    assert "'soon' is no year" in error_line(result)
+    assert assistant.calls == []
 
 
 def test_search_json(assistant: FakeAssistant) -> None:
@@ -391,14 +461,17 @@ class FakeWindow:
     def __exit__(self, *exception: object) -> None:
         pass
 
-    def search(self, query: str, k: int) -> list[dict[str, Any]]:
-        return [{"query": query, "k": k}]
+    def search(self, query: str, k: int, **filters: str) -> list[dict[str, Any]]:
+        return [{"query": query, "k": k, **filters}]
 
-    def ask(self, question: str, history: Any, llm: Any) -> dict[str, Any]:
-        return {**ANSWER.as_dict(), "llm": llm}
+    def ask(self, question: str, history: Any, llm: Any, **filters: str) -> dict[str, Any]:
+        return {**ANSWER.as_dict(), "llm": llm, **filters}
 
-    def ingest(self, paths: Sequence[str]) -> dict[str, Any]:
-        return {**REPORT, "records": len(paths)}
+    def ingest(self, paths: Sequence[str], **options: bool) -> dict[str, Any]:
+        return {**REPORT, "records": len(paths), **{k: v for k, v in options.items() if v}}
+
+    def remove(self, sources: Sequence[str]) -> dict[str, Any]:
+        return {**REPORT, "removed": len(sources)}
 
     def status(self) -> dict[str, Any]:
         return {"records": 57}
@@ -418,6 +491,9 @@ def window(assistant: FakeAssistant, monkeypatch: pytest.MonkeyPatch) -> None:
         (("ask", "Is tea hot?", "--llm", "extractive"), {**ANSWER.as_dict(), "llm": "extractive"}),
         (("ask", "Is tea hot?"), {**ANSWER.as_dict(), "llm": None}),
         (("ingest", "a", "b"), {**REPORT, "records": 2}),
+        (("ingest", "a", "--keep-missing"), {**REPORT, "records": 1, "keep_missing": True}),
+        (("remove", "a", "b"), {**REPORT, "removed": 2}),
+        (("ask", "q", "--author", "Li"), {**ANSWER.as_dict(), "llm": None, "author": "Li"}),
         (("status",), {"records": 57}),
     ],
 )

@@ -79,7 +79,7 @@ def test_ask(server: WindowServer, window: Window) -> None:
     server.reply = (200, b'{"answer": "x"}')
     turns = [{"role": "user", "content": "q"}]
     assert window.ask("why?", turns, "local") == {"answer": "x"}
-    body = {"question": "why?", "history": turns, "llm": "local"}
+    body = {"question": "why?", "history": turns, "llm": "local", "filters": {}}
     assert server.requests == [("POST", "/rag/ask", "Bearer secret", body)]
 
 
@@ -87,9 +87,21 @@ def test_ingest_sends_absolute_paths(
     server: WindowServer, window: Window, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    window.ingest(["data", Path("/elsewhere/a.txt")])
-    body = {"paths": [str(tmp_path / "data"), "/elsewhere/a.txt"]}
+    window.ingest(["data", Path("/elsewhere/a.txt")], keep_missing=True)
+    body = {
+        "paths": [str(tmp_path / "data"), "/elsewhere/a.txt"],
+        "options": {"keep_missing": True},
+    }
     assert server.requests == [("POST", "/rag/ingest", "Bearer secret", body)]
+
+
+def test_remove_sends_absolute_paths(
+    server: WindowServer, window: Window, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    window.remove(["data"])
+    body = {"sources": [str(tmp_path / "data")]}
+    assert server.requests == [("POST", "/rag/remove", "Bearer secret", body)]
 
 
 def test_status(server: WindowServer, window: Window) -> None:

@@ -73,7 +73,7 @@ def test_a_report_names_every_skipped_entry() -> None:
         ],
     }  # fmt: skip
     assert report_text(report).split("\n") == [
-        "3 read, 1 added, 0 updated, 2 unchanged, 0 removed; 3 records in the index",
+        "3 read, 1 added, 0 updated, 2 unchanged, 0 removed, 2 skipped; 3 records in the index",
         "skipped a.txt, entry 2: no words in it",
         "skipped b.pdf: a binary file",
     ]

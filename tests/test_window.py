@@ -17,8 +17,10 @@ from fastapi.testclient import TestClient
 
 from rag.answers import Answer, Citation, Evidence, Hit
 from rag.errors import IndexMissingError, LLMError, UsageError
+from rag.index import IngestReport
 from rag.llms.install import InstallStatus
 from rag.records import Record, Source
+from rag.sources import Skip
 from ui.app import build_app, serve
 
 CHROMIUM = Path("/usr/bin/chromium")
@@ -51,9 +53,16 @@ class Scripted:
     gate: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
     sent: int = 0
     closed: int = 0
+    uploads: Path = Path()
+    added: int = 0
 
     def status(self) -> dict[str, Any]:
-        return {"records": 57, "sources": 3}
+        return {"records": 57 + self.added, "sources": 3}
+
+    def ingest(self, paths: Sequence[Path], **_: Any) -> IngestReport:
+        self.added += len(paths)
+        skips = tuple(Skip(str(path), "entry 2", "no abstract") for path in paths)
+        return IngestReport(read=2, added=len(paths), skipped=skips, records=57 + self.added)
 
     def search(self, query: str, k: int = 10, **filters: Any) -> list[Hit]:
         if query == "missing":
@@ -483,6 +492,27 @@ def test_the_real_assistant_end_to_end(browser: Any, tmp_path: Path) -> None:
         assert visit.errors == []
         visit.context.close()
         running.stop()
+
+
+@pytest.mark.browser
+def test_files_are_added_and_the_outcome_is_shown(
+    assistant: Scripted, visit: Visit, tmp_path: Path
+) -> None:
+    assistant.uploads = tmp_path / "uploads"
+    file = tmp_path / "my papers.ris"
+    file.write_text("TY  - JOUR")
+    page = visit.page
+    page.locator("#aq-collection", has_text="57 abstracts").wait_for()
+    with page.expect_file_chooser() as chooser:
+        page.get_by_role("button", name="Add papers").click()
+    chooser.value.set_files(file)
+    outcome = page.locator("#aq-added .aq-outcome")
+    outcome.wait_for()
+    assert "my papers.ris, entry 2: no abstract" in outcome.inner_text()
+    page.locator("#aq-collection", has_text="58 abstracts").wait_for()
+    assert [each.name for each in assistant.uploads.iterdir()] == ["my papers.ris"]
+    visit.shot("upload")
+    assistant.added = 0
 
 
 # --- the server ------------------------------------------------------------------------------

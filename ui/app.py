@@ -20,6 +20,7 @@ from rag.llms.install import LocalInstall
 from ui.page import Preparation, build_page
 from ui.policy import ContentPolicy
 from ui.routes import add_routes
+from ui.uploads import MOST_BYTES
 
 if TYPE_CHECKING:
     from rag.assistant import Assistant
@@ -88,6 +89,7 @@ def build_app(
         run_history=False,
         show_error=False,
         ssr_mode=False,
+        max_file_size=MOST_BYTES,
     )
     return app
 

@@ -9,6 +9,7 @@ import gradio as gr
 
 from ui.chat import Turns, messages, respond, stopped
 from ui.render import header_html, welcome_html, writer_html
+from ui.uploads import add_files
 
 if TYPE_CHECKING:
     from rag.assistant import Assistant
@@ -57,15 +58,22 @@ def build_page(assistant: Assistant, preparation: Preparation | None = None) -> 
         finally:
             growing.close()
 
+    def add(files: list[str] | None) -> Iterator[str]:
+        yield from add_files(assistant, files or [])
+
     def stop(turns: Turns) -> tuple[Any, ...]:
         return messages(stopped(turns)), stopped(turns), *_buttons(asking=False)
 
-    with gr.Blocks(title="Abstract QA", fill_height=True) as page:
+    with gr.Blocks(title="Abstract QA", fill_height=True, delete_cache=(3600, 3600)) as page:
         turns, asked = gr.State(()), gr.State("")
         with gr.Row(elem_id="aq-head"):
             # gr.HTML would need script evaluation, which the content policy forbids.
-            gr.Markdown(lambda: header_html(assistant.status()), elem_id="aq-collection")
+            collection = gr.Markdown(elem_id="aq-collection")
             writing = gr.Markdown(elem_id="aq-writer")
+            upload = gr.UploadButton(
+                "Add papers", file_count="multiple", scale=0, min_width=0, elem_id="aq-upload"
+            )
+        added = gr.Markdown(elem_id="aq-added")
         talk = gr.Chatbot(
             elem_id="aq-talk",
             label="Conversation",
@@ -129,6 +137,19 @@ def build_page(assistant: Assistant, preparation: Preparation | None = None) -> 
         clear.click(None, cancels=answering, **quick).then(
             lambda: ([], (), *_buttons(asking=False)), None, ended, **quick
         )
+
+        def header() -> str:
+            return header_html(assistant.status())
+
+        page.load(header, None, collection, **quick)
+        upload.upload(
+            add,
+            upload,
+            added,
+            show_progress="hidden",
+            concurrency_id="adding",
+            api_visibility="private",
+        ).then(header, None, collection, **quick)
         gr.on([page.load, timer.tick], writer, None, [writing, timer], **quick)
     return page  # type: ignore[no-any-return]
 

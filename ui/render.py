@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote as percent_encoded
 
 from rag.answers import Answer, Citation, Evidence
 from rag.records import Record
@@ -272,13 +273,12 @@ def _about(record: Record, first: str = "") -> str:
 
 
 def _link(record: Record) -> str:
-    address = f"https://doi.org/{record.doi}" if record.doi else record.url
-    if not address.startswith(("https://", "http://")):
-        return ""
-    return (
-        f'<a href="{attribute(address)}" target="_blank" rel="noopener noreferrer">'
-        f"{attribute(record.doi or record.url)}</a>"
-    )
+    """The DOI or the address of the paper; a link only where it is a safe one."""
+    address = f"https://doi.org/{percent_encoded(record.doi)}" if record.doi else record.url
+    shown = attribute(record.doi or record.url)
+    if not address.lower().startswith("https://"):
+        return shown
+    return f'<a href="{attribute(address)}" target="_blank" rel="noopener noreferrer">{shown}</a>'
 
 
 def _highlighted(record: Record, start: int, end: int) -> str:

@@ -1,8 +1,10 @@
 """JSON routes of a running window, for commands that find the index in its hands.
 
     POST /rag/search  {"query", "k", "filters"}       as `rag search --json`
-    POST /rag/ask     {"question", "history", "llm"}  as `rag ask --json`
-    POST /rag/ingest  {"paths"}                       as `rag ingest --json`
+    POST /rag/ask     {"question", "history", "llm", "filters"}
+                                                      as `rag ask --json`
+    POST /rag/ingest  {"paths", "options"}            as `rag ingest --json`
+    POST /rag/remove  {"sources"}                     as `rag remove --json`
     GET  /rag/status                                  as `rag status --json`
 
 Each needs `Authorization: Bearer TOKEN`, the token that the window announced in the lock
@@ -13,41 +15,75 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Generator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from fastapi import Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import iterate_in_threadpool, run_in_threadpool
 
 from rag.answers import Answer, hit_dict
 from rag.errors import LLMError, RagError, UsageError
+from rag.filters import Criteria
 
 if TYPE_CHECKING:
     from rag.assistant import Assistant
 
 
-class SearchBody(BaseModel):
-    """What to search for; `filters` are the keywords of `Assistant.search`."""
+class _Body(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class FiltersBody(_Body):
+    """The filters of `Assistant.search`."""
+
+    year: int | str | None = None
+    venue: str | None = None
+    author: str | None = None
+    keyword: str | None = None
+    source: str | None = None
+
+    def criteria(self) -> Criteria:
+        return cast(Criteria, self.model_dump(exclude_none=True))
+
+
+class SearchBody(_Body):
+    """What to search for."""
 
     query: str
     k: int = 10
-    filters: dict[str, Any] = Field(default_factory=dict)
+    filters: FiltersBody = Field(default_factory=FiltersBody)
 
 
-class AskBody(BaseModel):
+class AskBody(_Body):
     """What to ask; `llm` None is the window's own."""
 
     question: str
     history: list[dict[str, str]] = Field(default_factory=list)
     llm: str | None = None
+    filters: FiltersBody = Field(default_factory=FiltersBody)
 
 
-class IngestBody(BaseModel):
+class IngestOptions(_Body):
+    """The options of `Assistant.ingest`."""
+
+    dry_run: bool = False
+    keep_missing: bool = False
+    titles_suffice: bool = False
+
+
+class IngestBody(_Body):
     """Absolute paths of files and folders to read."""
 
     paths: list[str]
+    options: IngestOptions = Field(default_factory=IngestOptions)
+
+
+class RemoveBody(_Body):
+    """Absolute paths of files and folders to forget."""
+
+    sources: list[str]
 
 
 class _Forbidden(RagError):
@@ -66,7 +102,8 @@ def add_routes(app: FastAPI, assistant: Assistant, token: str) -> None:
 
     @app.post("/rag/search", dependencies=guarded)
     def search(body: SearchBody) -> list[dict[str, Any]]:
-        return [hit_dict(hit) for hit in assistant.search(body.query, body.k, **body.filters)]
+        hits = assistant.search(body.query, body.k, **body.filters.criteria())
+        return [hit_dict(hit) for hit in hits]
 
     @app.post("/rag/ask", dependencies=guarded)
     async def ask(body: AskBody, request: Request) -> dict[str, Any]:
@@ -78,8 +115,11 @@ def add_routes(app: FastAPI, assistant: Assistant, token: str) -> None:
 
     @app.post("/rag/ingest", dependencies=guarded)
     def ingest(body: IngestBody) -> dict[str, Any]:
-        report: dict[str, Any] = assistant.ingest(body.paths).as_dict()
-        return report
+        return assistant.ingest(body.paths, **body.options.model_dump()).as_dict()
+
+    @app.post("/rag/remove", dependencies=guarded)
+    def remove(body: RemoveBody) -> dict[str, Any]:
+        return assistant.remove(body.sources).as_dict()
 
     @app.get("/rag/status", dependencies=guarded)
     def status() -> dict[str, Any]:
@@ -91,7 +131,7 @@ def add_routes(app: FastAPI, assistant: Assistant, token: str) -> None:
 
 async def _answer(assistant: Assistant, body: AskBody, request: Request) -> Answer | None:
     """The last snapshot; a client that hangs up stops the LLM."""
-    stream = assistant.stream(body.question, body.history)
+    stream = assistant.stream(body.question, body.history, **body.filters.criteria())
     answer = None
     try:
         async for snapshot in iterate_in_threadpool(stream):

@@ -2,33 +2,43 @@
 
 from __future__ import annotations
 
-import re
+import itertools
+from collections.abc import Iterator
+from typing import TextIO
 
-from rag.records import Record, Source, content_id
+from rag.sources.entry import Bad, Entry
 
-_BLANK_LINES = re.compile(r"\n[^\S\n]*(?:\n[^\S\n]*)+")
 # A header is a short first line that is no sentence: "ICLR 2025 Papers", "ICLR 2025 论文列表".
 _HEADER_LENGTH = 120
 _SENTENCE_END = (".", "!", "?", "。", "！", "？")
 
 
-def abstracts(content: str) -> list[str]:
+def matches(head: str, suffix: str) -> bool:
+    """Any text can be plain text."""
+    return True
+
+
+def read(stream: TextIO) -> Iterator[Entry | Bad]:
     """The abstracts of a text file, in order and as written, without its header line."""
-    content = content.replace("\r\n", "\n").replace("\r", "\n").strip()
-    blocks = [block for block in _BLANK_LINES.split(content) if block.strip()]
-    if len(blocks) > 1 and _is_header(blocks[0]):
-        return blocks[1:]
-    return blocks
+    blocks = _blocks(stream)
+    first_two = list(itertools.islice(blocks, 2))
+    if len(first_two) > 1 and _is_header(first_two[0]):
+        del first_two[0]
+    for number, block in enumerate(itertools.chain(first_two, blocks), start=1):
+        yield Entry(f"entry {number}", abstract=block)
 
 
-def record(abstract: str, path: str, ordinal: int) -> Record | None:
-    """The record of one abstract, or None when it holds no word."""
-    abstract = abstract.strip()
-    if not re.search(r"\w", abstract):
-        return None
-    return Record(id=content_id(abstract), abstract=abstract, source=Source(path, ordinal))
+def _blocks(stream: TextIO) -> Iterator[str]:
+    block: list[str] = []
+    for line in stream:
+        if not line.isspace():
+            block.append(line)
+        elif block:
+            yield "".join(block).strip()
+            block = []
+    if block:
+        yield "".join(block).strip()
 
 
 def _is_header(block: str) -> bool:
-    line = block.strip()
-    return "\n" not in line and len(line) <= _HEADER_LENGTH and not line.endswith(_SENTENCE_END)
+    return "\n" not in block and len(block) <= _HEADER_LENGTH and not block.endswith(_SENTENCE_END)
