@@ -7,6 +7,7 @@ rather than abstracts.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from rag.answers import Evidence, Hit
 from rag.index import Index
@@ -34,15 +35,46 @@ _COVERAGE_WEIGHT = 0.5
 _REPEAT_PENALTY = 0.03
 
 
+# A question in other words than any abstract is answered by whole abstracts rather than by one
+# sentence, and the first hit is right only half the time: so several are laid side by side.
+_SHARED_WORDS = 0.24
+_SURVEYED, _SURVEYED_SENTENCES = 4, 3
+
+
+def is_paraphrase(question: str, evidence: Sequence[Evidence]) -> bool:
+    """Whether a question is put in other words than the evidence found for it."""
+    words = terms(question)
+    held = set(terms(" ".join(item.quote for item in evidence)))
+    return sum(word in held for word in words) < _SHARED_WORDS * len(words)
+
+
 def select_evidence(index: Index, retrieved: Retrieved) -> tuple[Evidence, ...]:
     """The sentences most likely to hold the answer, best first.
 
     A sentence scores by its abstract's score, its cosine with the question, the share of the
     question's weight that its words cover, and whether it states a contribution. At most
     SENTENCES of them, at most TOKENS tokens of the embedding model together, from the best
-    ABSTRACTS abstracts.
+    ABSTRACTS abstracts. For a paraphrase, the three best sentences of each of the four best
+    abstracts instead.
     """
     scored = _scored(index, retrieved)
+    chosen = _within_budget(index, scored)
+    if is_paraphrase(retrieved.question, chosen):
+        return _survey(retrieved, scored)
+    return chosen
+
+
+def _survey(retrieved: Retrieved, scored: Sequence[Evidence]) -> tuple[Evidence, ...]:
+    best = {hit.record.id: _SURVEYED_SENTENCES for hit in retrieved.hits[:_SURVEYED]}
+    chosen = []
+    for item in scored:
+        if best.get(item.record.id, 0):
+            best[item.record.id] -= 1
+            chosen.append(item)
+    return tuple(chosen)
+
+
+def _within_budget(index: Index, scored: Sequence[Evidence]) -> tuple[Evidence, ...]:
     counts = index.embedding.count_tokens([evidence.quote for evidence in scored])
     chosen: list[Evidence] = []
     taken: dict[str, int] = {}

@@ -20,6 +20,7 @@ ANSWER = (
     "Answer in one or two short sentences. End each with the number of the sentence that "
     "states it, like [2]."
 )
+JUDGE = "Is this paper about what the question describes, yes or no?"
 ANSWER_OR_REFUSE = f"{ANSWER} If none states the answer, reply {REFUSAL}."
 
 

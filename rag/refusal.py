@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 
 from rag.answers import Evidence, Hit
-from rag.words import terms
+from rag.evidence import is_paraphrase
 
 # Best abstract's score below which a question is about something else. There, off-topic
 # questions score 0.12 to 0.33 and answerable ones from 0.27 up.
@@ -18,7 +18,6 @@ _OFF_TOPIC = 0.25
 # A small model that is asked whether the evidence states the answer leans towards no when the
 # question is put in other words than the evidence, or is a few keywords. So a question whose
 # words the evidence shares must convince it; the others need only not be denied outright.
-_SHARED_WORDS = 0.24
 _CONVINCED = 0.6
 _NOT_DENIED = -0.7
 
@@ -39,8 +38,5 @@ def states_answer(margin: float, question: str, evidence: Sequence[Evidence]) ->
 
     `margin` is its log-probability of "yes" less that of "no".
     """
-    words = terms(question)
-    held = set(terms(" ".join(item.quote for item in evidence)))
-    shared = sum(word in held for word in words) / len(words) if words else 0.0
-    asks_in_these_words = bool(_ASKS.search(question)) and shared >= _SHARED_WORDS
-    return margin >= (_CONVINCED if asks_in_these_words else _NOT_DENIED)
+    lenient = is_paraphrase(question, evidence) or not _ASKS.search(question)
+    return margin >= (_NOT_DENIED if lenient else _CONVINCED)

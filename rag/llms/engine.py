@@ -19,11 +19,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import llama_cpp
 import numpy as np
 import numpy.typing as npt
 
 from rag.errors import LLMError
+
+# OpenMP reads this once, when llama.cpp is loaded. By default its threads wait for each other
+# by spinning, and beside any other busy process a token then takes several times as long.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
+import llama_cpp
 
 _BATCH = 512
 _WATCH_S = 0.05

@@ -1,0 +1,109 @@
+"""How the local model is asked; its judgement and its text are scripted."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from llama_index.core.llms import ChatMessage
+
+from rag import prompts
+from rag.answers import Evidence
+from rag.conversation import Asked
+from rag.llms.writers import LocalWriter, chat_messages
+from rag.records import Record, Source
+
+
+def evidence(record_id: str, *sentences: str, score: float = 1.0) -> list[Evidence]:
+    abstract = " ".join(sentences)
+    record = Record(record_id, abstract, Source("a.txt", 1))
+    starts = [abstract.index(sentence) for sentence in sentences]
+    return [
+        Evidence(record, start, start + len(sentence), score)
+        for start, sentence in zip(starts, sentences, strict=True)
+    ]
+
+
+UNIMATCH = evidence("u", "We propose UniMatch for molecules.", "It gains 2.87% in AUROC.")
+SOREL = evidence("s", "We propose SOREL for spectral risks.", "It converges with few samples.")
+
+
+class ScriptedLLM:
+    """Stands in for LocalLLM: `judge` maps a prompt to log-odds of yes; writes `text`."""
+
+    def __init__(self, judge: Callable[[str], float], text: str = "") -> None:
+        self.judge = judge
+        self.text = text
+        self.grammars: list[str] = []
+
+    def chat_prompt(self, messages: Sequence[ChatMessage]) -> str:
+        return "\n".join(message.content or "" for message in messages)
+
+    def next_token_logprobs(
+        self, prompt: str, options: Sequence[str], cancel: threading.Event | None = None
+    ) -> list[float]:
+        if cancel is not None and cancel.is_set():
+            return []
+        return [self.judge(prompt), -20.0, 0.0, -20.0]
+
+    def stream_complete(self, prompt: str, formatted: bool, **kwargs: Any) -> Iterator[Any]:
+        self.grammars.append(kwargs["grammar"])
+        yield from (SimpleNamespace(delta=word) for word in self.text.split(" "))
+
+
+def written(llm: ScriptedLLM, question: str, items: Sequence[Evidence]) -> str:
+    writer = LocalWriter(llm)  # type: ignore[arg-type]
+    return "".join(writer.write(Asked(question, question), items, threading.Event()))
+
+
+DIRECT = "By how much does UniMatch gain in AUROC?"
+PARAPHRASE = "is there work on guessing how compounds behave?"
+
+
+def test_a_convinced_model_writes_in_the_form_of_the_grammar() -> None:
+    llm = ScriptedLLM(lambda prompt: 2.0, text="It gains 2.87% [2].")
+    assert written(llm, DIRECT, UNIMATCH).replace(" ", "") == "Itgains2.87%[2]."
+    assert '"[2]"' in llm.grammars[0]
+    assert '"[3]"' not in llm.grammars[0]
+
+
+def test_an_unconvinced_model_refuses_without_writing() -> None:
+    llm = ScriptedLLM(lambda prompt: 0.1, text="never")
+    assert prompts.is_refusal(written(llm, DIRECT, UNIMATCH))
+    assert llm.grammars == []
+
+
+def test_a_paraphrase_is_answered_by_the_abstract_judged_best_in_its_own_words() -> None:
+    llm = ScriptedLLM(lambda prompt: 1.0 if "UniMatch" in prompt else 0.2)
+    draft = written(llm, PARAPHRASE, [SOREL[0], UNIMATCH[1], UNIMATCH[0], SOREL[1]])
+    assert draft.startswith(
+        "We propose UniMatch for molecules [3]. It gains 2.87% in AUROC [2]. We propose SOREL"
+    )
+    assert llm.grammars == []
+
+
+def test_a_paraphrase_that_fits_no_abstract_is_refused() -> None:
+    llm = ScriptedLLM(lambda prompt: -3.0)
+    assert prompts.is_refusal(written(llm, PARAPHRASE, [*UNIMATCH, *SOREL]))
+
+
+@pytest.mark.parametrize("question", [DIRECT, PARAPHRASE])
+def test_a_cancelled_question_writes_nothing(question: str) -> None:
+    cancel = threading.Event()
+    cancel.set()
+    writer = LocalWriter(ScriptedLLM(lambda prompt: 2.0))  # type: ignore[arg-type]
+    assert list(writer.write(Asked(question, question), UNIMATCH, cancel)) == []
+
+
+def test_messages_share_all_before_the_task_and_number_the_evidence() -> None:
+    asked = Asked("and AUROC?", "What is UniMatch? and AUROC?", earlier="What is UniMatch?")
+    check, answer = (
+        chat_messages(asked, UNIMATCH, task)[1].content or ""
+        for task in (prompts.CHECK, prompts.ANSWER)
+    )
+    assert check.removesuffix(prompts.CHECK) == answer.removesuffix(prompts.ANSWER)
+    assert "[2] It gains 2.87% in AUROC." in check
+    assert "Earlier question: What is UniMatch?\nQuestion: and AUROC?" in check
