@@ -35,17 +35,23 @@ _COVERAGE_WEIGHT = 0.5
 _REPEAT_PENALTY = 0.03
 
 
-# A question in other words than any abstract is answered by whole abstracts rather than by one
-# sentence, and the first hit is right only half the time: so several are laid side by side.
+# Keywords, and a question in other words than any abstract, look for papers rather than for one
+# detail, and the first hit may be the wrong one: so several abstracts are laid side by side.
 _SHARED_WORDS = 0.24
-_SURVEYED, _SURVEYED_SENTENCES = 4, 3
+_SURVEYED, _SURVEYED_SENTENCES = 4, 4
+_ASKS = re.compile(
+    r"[?？؟]|^\W*(?:what|which|who|whom|whose|when|where|why|how|is|are|was|were|does|do|did|can|"
+    r"could|should|would|will|has|have|had|in (?:what|which)|by how|to (?:what|which)|name|list)\b",
+    re.IGNORECASE,
+)
 
 
-def is_paraphrase(question: str, evidence: Sequence[Evidence]) -> bool:
-    """Whether a question is put in other words than the evidence found for it."""
+def seeks_papers(question: str, evidence: Sequence[Evidence]) -> bool:
+    """Whether a question looks for papers: keywords, or put in other words than the evidence."""
     words = terms(question)
     held = set(terms(" ".join(item.quote for item in evidence)))
-    return sum(word in held for word in words) < _SHARED_WORDS * len(words)
+    shared = sum(word in held for word in words)
+    return not _ASKS.search(question) or shared < _SHARED_WORDS * len(words)
 
 
 def select_evidence(index: Index, retrieved: Retrieved) -> tuple[Evidence, ...]:
@@ -54,12 +60,12 @@ def select_evidence(index: Index, retrieved: Retrieved) -> tuple[Evidence, ...]:
     A sentence scores by its abstract's score, its cosine with the question, the share of the
     question's weight that its words cover, and whether it states a contribution. At most
     SENTENCES of them, at most TOKENS tokens of the embedding model together, from the best
-    ABSTRACTS abstracts. For a paraphrase, the three best sentences of each of the four best
-    abstracts instead.
+    ABSTRACTS abstracts. For a question that seeks papers, the four best sentences of each of
+    the four best abstracts instead.
     """
     scored = _scored(index, retrieved)
     chosen = _within_budget(index, scored)
-    if is_paraphrase(retrieved.question, chosen):
+    if seeks_papers(retrieved.question, chosen):
         return _survey(retrieved, scored)
     return chosen
 

@@ -76,13 +76,18 @@ def test_an_unconvinced_model_refuses_without_writing() -> None:
     assert llm.grammars == []
 
 
-def test_a_paraphrase_is_answered_by_the_abstract_judged_best_in_its_own_words() -> None:
-    llm = ScriptedLLM(lambda prompt: 1.0 if "UniMatch" in prompt else 0.2)
-    draft = written(llm, PARAPHRASE, [SOREL[0], UNIMATCH[1], UNIMATCH[0], SOREL[1]])
-    assert draft.startswith(
-        "We propose UniMatch for molecules [3]. It gains 2.87% in AUROC [2]. We propose SOREL"
-    )
+@pytest.mark.parametrize("question", [PARAPHRASE, "unimatch molecules auroc"])
+def test_who_seeks_papers_gets_the_abstract_judged_best_in_its_own_words(question: str) -> None:
+    llm = ScriptedLLM(lambda prompt: 1.5 if "UniMatch" in prompt else 0.2)
+    draft = written(llm, question, [SOREL[0], UNIMATCH[1], UNIMATCH[0], SOREL[1]])
+    assert draft == "We propose UniMatch for molecules [3]. It gains 2.87% in AUROC [2]. "
     assert llm.grammars == []
+
+
+def test_an_abstract_judged_nearly_as_good_is_quoted_too() -> None:
+    llm = ScriptedLLM(lambda prompt: 1.0 if "UniMatch" in prompt else 0.8)
+    draft = written(llm, PARAPHRASE, [SOREL[0], UNIMATCH[1], UNIMATCH[0], SOREL[1]])
+    assert draft.index("UniMatch") < draft.index("SOREL")
 
 
 def test_a_paraphrase_that_fits_no_abstract_is_refused() -> None:

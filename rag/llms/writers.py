@@ -13,15 +13,18 @@ from llama_index.core.llms import LLM, ChatMessage, MessageRole
 from rag import prompts
 from rag.answers import Evidence
 from rag.conversation import Asked
-from rag.evidence import is_paraphrase
+from rag.evidence import seeks_papers
 from rag.llms.api import api_deltas
 from rag.llms.local import LocalLLM
 from rag.refusal import states_answer
 
 # What a unit of the evidence's score weighs against the model's judgement, in log-probability.
 _RETRIEVAL_WEIGHT = 2.5
-# How many sentences the abstract judged best, and the next, answer with.
-_QUOTED = (3, 2)
+# How many sentences of an abstract it is judged by.
+_JUDGED = 3
+# How many sentences the abstract judged best, and the next when it is close, answer with.
+_QUOTED = (4, 2)
+_CLOSE = 0.5
 
 
 def chat_messages(asked: Asked, evidence: Sequence[Evidence], task: str) -> list[ChatMessage]:
@@ -54,7 +57,7 @@ class LocalWriter:
     """The local LLM. It is asked first whether the evidence states the answer, then for the
     answer, in the form that a grammar gives; both prompts begin alike and are read once.
 
-    A small model that is asked a paraphrase echoes the question. So it only judges which of
+    A small model that is given keywords or a paraphrase echoes them. So it only judges which of
     the abstracts is meant, one by one, and these answer in their own sentences.
     """
 
@@ -65,7 +68,7 @@ class LocalWriter:
     def write(
         self, asked: Asked, evidence: Sequence[Evidence], cancel: threading.Event
     ) -> Iterator[str]:
-        if is_paraphrase(asked.standalone, evidence):
+        if seeks_papers(asked.standalone, evidence):
             yield from self._quotes(asked, evidence, cancel)
             return
         margin = self._margin(chat_messages(asked, evidence, prompts.CHECK), cancel)
@@ -88,7 +91,7 @@ class LocalWriter:
         """The sentences of the abstracts that the model takes for the ones meant."""
         judged = []
         for numbers in _by_abstract(evidence):
-            items = [evidence[number - 1] for number in numbers]
+            items = [evidence[number - 1] for number in numbers[:_JUDGED]]
             margin = self._margin(chat_messages(asked, items, prompts.JUDGE), cancel)
             if margin is None:
                 return
@@ -97,7 +100,9 @@ class LocalWriter:
         judged.sort(key=lambda pair: -pair[0])
         if not judged:
             yield prompts.REFUSAL
-        for (_, numbers), most in zip(judged, _QUOTED, strict=False):
+        for (score, numbers), most in zip(judged, _QUOTED, strict=False):
+            if score < judged[0][0] - _CLOSE:
+                return
             for number in sorted(numbers[:most], key=lambda n: evidence[n - 1].start):
                 yield f"{_bare(evidence[number - 1].quote)} [{number}]. "
 
