@@ -73,7 +73,7 @@ def bare_model(embedding: SentenceEmbedding) -> SentenceTransformer:
 def ingest(embedding: SentenceEmbedding) -> None:
     records = sample_records()
     chunks = [
-        chunk.text
+        chunk.embedded
         for record in records
         for chunk in chunk_record(record, embedding.count_tokens, embedding.window)
     ]

@@ -29,7 +29,8 @@ from rag.retrieval import as_nodes, checked_question, retrieve
 
 EXTRACTIVE = "extractive"
 
-_EXTRACTED = 3
+# An extractive answer is the best evidence: so many sentences, none this much below the best.
+_EXTRACTED, _MUCH_BELOW = 3, 0.5
 # How often a silent stream repeats its last snapshot, so that whoever reads it can stop it.
 _HEARTBEAT_S = 0.2
 
@@ -114,6 +115,7 @@ def _extracted(answer: Answer, clock: _Clock) -> Answer:
     statements = [
         Statement(" ".join(item.quote.split()), (number,))
         for number, item in enumerate(answer.evidence[:_EXTRACTED], start=1)
+        if item.score > answer.evidence[0].score - _MUCH_BELOW
     ]
     clock.mark("first_token_s")
     return _with(answer, cite(statements, answer.evidence), clock, stage="done")

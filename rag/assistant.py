@@ -91,7 +91,7 @@ class Assistant:
 
     def ingest(
         self,
-        paths: Sequence[str | Path],
+        paths: str | Path | Sequence[str | Path],
         *,
         progress: Callable[[str, int, int], None] | None = None,
         dry_run: bool = False,
@@ -101,20 +101,20 @@ class Assistant:
         """Bring the index in step with files and folders; see `Index.sync`."""
         with self._changing:
             return self._index.sync(
-                [Path(path) for path in paths],
+                [Path(path) for path in _several(paths)],
                 progress,
                 dry_run=dry_run,
                 keep_missing=keep_missing,
                 titles_suffice=titles_suffice,
             )
 
-    def remove(self, sources: Sequence[str | Path]) -> IngestReport:
+    def remove(self, sources: str | Path | Sequence[str | Path]) -> IngestReport:
         """Remove what was read from these files or folders, and nowhere else.
 
         Raises UsageError, naming the near ones, for one from which nothing was read.
         """
         with self._changing:
-            return self._index.forget([str(source) for source in sources])
+            return self._index.forget([str(source) for source in _several(sources)])
 
     def search(self, query: str, k: int = 10, **filters: Unpack[Criteria]) -> list[Hit]:
         """The k best abstracts that the filters admit, best first.
@@ -221,6 +221,11 @@ def preview(
 def rebuilt(index: str | Path | None = None) -> None:
     """Delete the index in a folder, so that the next ingest builds it anew."""
     discard(Settings.load(index=index).index)
+
+
+def _several(paths: str | Path | Sequence[str | Path]) -> Sequence[str | Path]:
+    # A string is a sequence too, of names of one character each; "/" is one of them.
+    return [paths] if isinstance(paths, (str, Path)) else paths
 
 
 def _writer(llm: str | LLM | None, settings: Settings) -> Writer | None:

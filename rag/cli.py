@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from rag.errors import IndexBusyError, RagError, SetupError, SourceError, UsageError
+from rag.errors import IndexBusyError, LLMError, RagError, SetupError, SourceError, UsageError
 
 if TYPE_CHECKING:
     from rag.answers import Answer
@@ -161,7 +161,7 @@ def ingest(
     _print_report(report, as_json, dry_run)
     if watch:
         _watch(paths, options)
-    if report["read"] == 0:
+    if report["read"] == 0 and report["removed"] == 0:
         raise SourceError(f"no abstract could be read in {', '.join(paths)}; see what was skipped")
 
 
@@ -220,7 +220,11 @@ def ask(
     filters = _criteria(given)
     streaming = not as_json and sys.stdout.isatty()
 
+    wanted = ""
+
     def here(assistant: Assistant) -> dict[str, Any]:
+        nonlocal wanted
+        wanted = assistant.llm_name
         if streaming:
             return _stream(assistant.stream(question, history=turns, **filters)).as_dict()
         return assistant.ask(question, history=turns, **filters).as_dict()
@@ -236,6 +240,9 @@ def ask(
         _print_citations(answer)
     else:
         _print(answer, as_json, _answer_text)
+    if wanted and answer["llm"] != wanted:
+        # The answer above is what there is without the LLM that was asked for.
+        raise LLMError(answer["warnings"][0])
 
 
 @main.command("eval")
@@ -421,13 +428,12 @@ def _watch(paths: Sequence[str], options: dict[str, bool]) -> None:
 
 
 def _discard_index(paths: Sequence[str]) -> None:
-    """Delete the index, unless there is no file at all to make it anew from."""
+    """Delete the index, unless there is no abstract to make it anew from."""
     from rag.assistant import rebuilt
-    from rag.sources import find_files
+    from rag.index import preview
 
-    files, _ = find_files([Path(path) for path in paths])
-    if not files:
-        raise SourceError(f"no file in {', '.join(paths)} to rebuild from; the index is kept")
+    if not preview([Path(path) for path in paths]).read:
+        raise SourceError(f"no abstract in {', '.join(paths)} to rebuild from; the index is kept")
     rebuilt(_index())
 
 

@@ -23,7 +23,7 @@ _GOES_ON = re.compile(
 # "that" and "this" in a question this long rarely point outside it.
 _LONG_QUESTION = 14
 _MARKERS = re.compile(r"\s*\[\d+\]")
-_TURNS, _ANSWER_CHARACTERS = 3, 400
+_TURNS, _TURN_CHARACTERS = 3, 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +46,7 @@ def in_context(question: str, history: Sequence[Turn]) -> Asked:
     said, answered = _split(history)
     if not said or not _leans(question):
         return Asked(question, question)
-    answer = (
-        " ".join(_MARKERS.sub("", answered[-1]).split())[:_ANSWER_CHARACTERS] if answered else ""
-    )
+    answer = answered[-1] if answered else ""
     parts = [*said[-_TURNS:], answer, question]
     return Asked(question, " ".join(part for part in parts if part), earlier=said[-1])
 
@@ -59,7 +57,8 @@ def _split(history: Sequence[Turn]) -> tuple[list[str], list[str]]:
     for place, turn in enumerate(history, start=1):
         role, content = _fields(turn, place)
         if content.strip():
-            (said if role == "user" else answered).append(" ".join(content.split()))
+            line = " ".join(_MARKERS.sub("", content).split())[:_TURN_CHARACTERS]
+            (said if role == "user" else answered).append(line)
     return said, answered
 
 

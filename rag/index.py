@@ -150,6 +150,8 @@ class Index:
         with closing(Reading(paths, self.folder, titles_suffice)) as reading:
             reading.run(progress)
             plan = plan_sync(reading, self.catalogue.entries(), keep_missing)
+            if not plan.gone:  # a folder that was emptied says that its records are gone
+                reading.refuse_nothing()
             return self._carry_out(plan, reading, progress, dry_run)
 
     def sources(self) -> Counter[str]:
@@ -336,6 +338,7 @@ def preview(
     """What an ingest into an index that is yet to be made would do; makes nothing."""
     with closing(Reading(paths, None, titles_suffice)) as reading:
         reading.run(progress)
+        reading.refuse_nothing()
         plan = plan_sync(reading, (), keep_missing=False)
     return IngestReport(
         read=reading.read, added=len(plan.new), skipped=plan.skips, records=len(plan.wanted)

@@ -92,7 +92,7 @@ def refuse_if_busy(index: Path) -> None:
     """Raise IndexBusyError when a process has the index in this folder. Makes no folder."""
     if index.is_dir():
         lock = IndexLock(index)
-        lock.acquire("a look at the lock")
+        lock.acquire("a rag command")
         lock.release()
 
 

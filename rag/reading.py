@@ -51,7 +51,7 @@ class Reading:
         return len(self.versions)
 
     def run(self, progress: Progress | None = None) -> None:
-        """Read every file. Raises SourceError when nothing could be read."""
+        """Read every file."""
         for done, path in enumerate(self._files):
             self._tell(progress, path, done)
             try:
@@ -59,9 +59,17 @@ class Reading:
             except SourceError as error:
                 self._broken.add(str(path))
                 self.skips.append(Skip(str(path), "", str(error).removeprefix(f"{path}: ")))
-        if not self.versions and not self._read:
-            reasons = "; ".join(f"{skip.path}: {skip.reason}" for skip in self.skips[:3])
-            raise SourceError(f"nothing could be read: {reasons or 'no files there'}")
+
+    def refuse_nothing(self) -> None:
+        """Raise SourceError when nothing could be read."""
+        if self.versions or self._read:
+            return
+        reasons = "; ".join(f"{skip.path}: {skip.reason}" for skip in self.skips[:3])
+        folders = ", ".join(str(folder) for folder in self._folders)
+        raise SourceError(
+            f"nothing could be read: {reasons or f'no files in {folders}'}; give files of "
+            "abstracts, or use 'rag remove' for sources that are gone"
+        )
 
     def close(self) -> None:
         self._aside.close()

@@ -12,6 +12,7 @@ part decides. There is no weight to set for a collection.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -44,7 +45,10 @@ class Retrieved:
 
 def checked_question(question: str) -> str:
     """The question without white space around it. Raises UsageError when it cannot be asked."""
-    question = question.strip()
+    if not isinstance(question, str):
+        raise UsageError(f"a question is text, not {type(question).__name__}")
+    # What is no character, half a surrogate pair or a control code, no model can read.
+    question = re.sub(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]", " ", question).strip()
     if not question:
         raise UsageError("the question is empty; ask something about the abstracts")
     if len(question) > MAX_QUESTION_CHARACTERS:

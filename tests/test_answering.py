@@ -133,7 +133,7 @@ def test_an_llm_that_dies_while_writing_keeps_what_is_supported(sample: Assistan
     assert "gone" in result.warnings[0]
 
 
-@pytest.mark.parametrize("question", ["", "  \n", "word " * 20_000])
+@pytest.mark.parametrize("question", ["", "  \n", "word " * 20_000, "\x00\ud800", None])
 def test_a_question_that_cannot_be_asked_is_refused(sample: Assistant, question: str) -> None:
     with pytest.raises(UsageError, match="question"):
         answer(sample, None, question)

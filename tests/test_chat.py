@@ -6,12 +6,15 @@ import itertools
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Unpack
 
 import pytest
 
 from rag.answers import Answer
 from rag.errors import LLMError
+from rag.filters import Criteria, Filters
 from ui.chat import Turn, Turns, history, messages, respond, stopped
+from ui.filtering import BOXES, criteria
 
 
 @dataclass
@@ -21,10 +24,18 @@ class Scripted:
     snapshots: Sequence[Answer] = ()
     error: Exception | None = None
     asked: list[tuple[str, list[Mapping[str, str]]]] = field(default_factory=list)
+    filtered: list[Criteria] = field(default_factory=list)
     closed: int = 0
 
-    def stream(self, question: str, history: Sequence[Mapping[str, str]] = ()) -> Iterator[Answer]:
+    def stream(
+        self,
+        question: str,
+        history: Sequence[Mapping[str, str]] = (),
+        **filters: Unpack[Criteria],
+    ) -> Iterator[Answer]:
+        Filters.of(**filters)  # as the real one: raises UsageError
         self.asked.append((question, list(history)))
+        self.filtered.append(filters)
         try:
             yield from self.snapshots
             if self.error:
@@ -72,7 +83,7 @@ def test_an_unknown_error_is_logged_and_not_shown(caplog: pytest.LogCaptureFixtu
 
 def test_an_assistant_that_fails_at_once_is_caught() -> None:
     class Broken:
-        def stream(self, question: str, history: object = ()) -> Iterator[Answer]:
+        def stream(self, question: str, history: object = (), **_: object) -> Iterator[Answer]:
             raise RuntimeError("no")
 
     assert last(respond(Broken(), "q", ()))[-1].error
@@ -129,3 +140,32 @@ def test_messages_alternate_and_number_their_turns() -> None:
     shown = messages((Turn("one", snapshot("A.")), Turn("two")))
     assert [m["role"] for m in shown] == ["user", "assistant"] * 2
     assert "Searching" in shown[-1]["content"]
+
+
+# --- filters ---------------------------------------------------------------------------------
+
+
+def test_filled_boxes_become_the_filters_of_the_assistant() -> None:
+    assert [box.field for box in BOXES] == list(Criteria.__annotations__)
+    given = criteria((" 2019-2021 ", "ICLR", "", "  ", "papers.ris"))
+    assert given == {"year": "2019-2021", "venue": "ICLR", "source": "papers.ris"}
+    assert criteria(("",) * len(BOXES)) == criteria((None,) * len(BOXES)) == {}
+
+
+def test_an_answer_says_what_it_was_restricted_to() -> None:
+    assistant = Scripted([snapshot("A.")])
+    free = last(respond(assistant, "all?", ()))
+    turns = last(respond(assistant, "some?", free, year="2019-2021", author="Smith"))
+    assert assistant.filtered == [{}, {"year": "2019-2021", "author": "Smith"}]
+    asked = [message["content"] for message in messages(turns) if message["role"] == "user"]
+    assert "Only:" not in asked[0]
+    assert "Only: year 2019-2021, author Smith" in asked[1]
+
+
+def test_a_bad_filter_is_told_like_other_errors() -> None:
+    assistant = Scripted([snapshot("A.")])
+    turns = last(respond(assistant, "q", (), year="20x"))
+    assert "write 2021, 2019-2021" in turns[-1].error
+    assert assistant.asked == []
+    assert "aq-error" in messages(turns)[-1]["content"]
+    assert last(respond(assistant, "q", turns, year="2020"))[-1].answer is not None

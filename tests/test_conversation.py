@@ -29,6 +29,11 @@ def test_a_standalone_question_is_not_rewritten() -> None:
     assert in_context(question, HISTORY).standalone == question
 
 
+def test_long_turns_are_cut_so_that_a_follow_up_can_be_searched() -> None:
+    history = [{"role": role, "content": "word " * 5000} for role in ("user", "assistant")] * 3
+    assert len(in_context("why?", history).standalone) < 2000
+
+
 @pytest.mark.parametrize("turn", [{"role": "system", "content": "x"}, {"role": "user"}, "text"])
 def test_a_malformed_history_is_refused_by_entry(turn: object) -> None:
     with pytest.raises(UsageError, match="history entry 3"):

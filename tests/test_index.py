@@ -95,6 +95,19 @@ def test_what_is_gone_from_a_folder_is_removed_and_other_sources_stay(
         assert found(index, "CryoFold") == PROTEIN
 
 
+def test_an_emptied_folder_takes_its_records_out(tmp_path: Path, counting: Counting) -> None:
+    folder = tmp_path / "papers"
+    folder.mkdir()
+    path = write(folder / "a.txt", CATS)
+    with opened(tmp_path / "i", counting) as index:
+        index.sync([folder])
+        path.unlink()
+        report = index.sync([folder])
+        assert (report.removed, report.records) == (1, 0)
+        with pytest.raises(SourceError, match="no files in"):
+            index.sync([folder])
+
+
 def test_the_same_abstract_in_two_files_is_kept_once_with_both_places(
     tmp_path: Path, counting: Counting
 ) -> None:

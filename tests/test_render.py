@@ -302,6 +302,13 @@ def test_hostile_data_is_inert_everywhere() -> None:
         assert all(block.startswith("<") and "\n" not in block for block in page.split("\n\n"))
 
 
+def test_filters_are_told_under_the_question_and_stay_text() -> None:
+    page = Page(question_html("What?", f"author {HOSTILE}"))
+    assert set(page.tags) <= OURS
+    assert "Only: author <script>alert(1)</script>" in page.text
+    assert "Only" not in question_html("What?")
+
+
 def test_small_words() -> None:
     assert support_words(0.9) == "closely supported"
     assert support_words(0.5) == "partly supported"

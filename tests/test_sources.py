@@ -243,3 +243,16 @@ def test_finding_files_leaves_hidden_ones_out_and_names_the_missing(tmp_path: Pa
     files, skips = find_files([tmp_path, tmp_path / "b.txt", tmp_path / "gone.txt"])
     assert [path.name for path in files] == ["b.txt", "a.txt"]
     assert [skip.path for skip in skips] == [str(tmp_path / "gone.txt")]
+
+
+def test_a_file_with_nothing_but_a_header_has_no_abstract(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("ICLR 2025 Papers\n")
+    assert list(read_records(path)) == []
+
+
+def test_text_under_a_name_for_something_else_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "code.py"
+    path.write_text("def f(x):\n    return x\n")
+    with pytest.raises(SourceError, match=r"code\.py: no known format.*\.txt"):
+        list(read_records(path))

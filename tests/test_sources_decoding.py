@@ -42,8 +42,8 @@ def test_western_text_is_read_in_every_encoding(tmp_path: Path, encoding: str) -
 
 def test_one_latin_1_letter_is_enough(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
-    path.write_bytes(b"caf\xe9 and more")
-    assert abstracts(path) == ["café and more"]
+    path.write_bytes(b"caf\xe9 and more.")
+    assert abstracts(path) == ["café and more."]
 
 
 def test_a_latin_1_line_in_a_utf8_file_spoils_nothing(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import pytest
 import uvicorn
@@ -17,6 +17,7 @@ from fastapi.testclient import TestClient
 
 from rag.answers import Answer, Citation, Evidence, Hit
 from rag.errors import IndexMissingError, LLMError, UsageError
+from rag.filters import Criteria, Filters
 from rag.index import IngestReport
 from rag.llms.install import InstallStatus
 from rag.records import Record, Source
@@ -55,6 +56,7 @@ class Scripted:
     closed: int = 0
     uploads: Path = Path()
     added: int = 0
+    filtered: list[Criteria] = field(default_factory=list)
 
     def status(self) -> dict[str, Any]:
         return {"records": 57 + self.added, "sources": 3}
@@ -69,7 +71,14 @@ class Scripted:
             raise IndexMissingError("no index at /x: run `rag ingest PATH`")
         return [Hit(_record(ABSTRACT), 1.0)][:k]
 
-    def stream(self, question: str, history: Sequence[Mapping[str, str]] = ()) -> Iterator[Answer]:
+    def stream(
+        self,
+        question: str,
+        history: Sequence[Mapping[str, str]] = (),
+        **filters: Unpack[Criteria],
+    ) -> Iterator[Answer]:
+        Filters.of(**filters)  # as the real one: raises UsageError
+        self.filtered.append(filters)
         kind = question.split()[0].lower()
         record = _record(f"{HOSTILE} {ABSTRACT} {HOSTILE}" if kind == "hostile" else ABSTRACT)
         text = f"{HOSTILE if kind == 'hostile' else 'Ada-Bench'} tests twelve tools"
@@ -513,6 +522,53 @@ def test_files_are_added_and_the_outcome_is_shown(
     assert [each.name for each in assistant.uploads.iterdir()] == ["my papers.ris"]
     visit.shot("upload")
     assistant.added = 0
+
+
+@pytest.mark.browser
+def test_filters_restrict_each_question_until_they_are_emptied(
+    visit: Visit, assistant: Scripted
+) -> None:
+    page, filtered = visit.page, assistant.filtered
+    filtered.clear()
+    row = page.locator("#aq-filters")
+    fold = row.get_by_role("button", name="Filters")
+    assert not page.get_by_label("Author").is_visible()
+    assert fold.get_attribute("aria-expanded") == "false"
+    fold.focus()
+    page.keyboard.press("Enter")
+    row.locator("button[aria-expanded=true]").wait_for()
+    page.get_by_label("Year or range").fill("2019-2021")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    page.keyboard.type("Smith")
+    page.keyboard.press("Tab")
+    row.get_by_text("Filters: year 2019-2021, author Smith").wait_for()
+    visit.shot("window-filters")
+    fold.click()
+    page.get_by_label("Author").wait_for(state="hidden")
+    assert fold.get_attribute("aria-expanded") == "false"
+    visit.ask("What does it test?")
+    visit.answered()
+    only = page.locator(".aq-only")
+    assert only.inner_text() == "Only: year 2019-2021, author Smith"
+    assert _contrast(only) >= 4.5
+    assert filtered == [{"year": "2019-2021", "author": "Smith"}]
+    visit.shot("window-filtered")
+
+    page.get_by_role("button", name="Clear", exact=True).last.click()
+    page.wait_for_selector(".aq-welcome")
+    fold.click()
+    assert page.get_by_label("Author").input_value() == "Smith"
+    page.get_by_label("Year or range").fill("20x")
+    visit.ask("What does it test?")
+    page.locator(".aq-error", has_text="'20x' is no year or range").wait_for()
+    page.get_by_label("Year or range").fill("")
+    page.get_by_label("Author").fill("")
+    page.get_by_label("Question").fill("What does it test?")
+    page.get_by_label("Venue").press("Enter")
+    visit.answered()
+    assert filtered[1:] == [{}]
+    row.get_by_role("button", name="Filters", exact=True).wait_for()
 
 
 # --- the server ------------------------------------------------------------------------------

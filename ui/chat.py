@@ -10,11 +10,13 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, Unpack
 
 from rag.answers import Answer
 from rag.errors import RagError
+from rag.filters import Criteria
+from ui.filtering import in_words
 from ui.render import answer_html, error_html, question_html, waiting_html
 
 log = logging.getLogger(__name__)
@@ -26,7 +28,12 @@ _PAUSE = 0.05  # seconds between two snapshots shown; a page cannot usefully red
 class Answering(Protocol):
     """What the chat needs of an assistant."""
 
-    def stream(self, question: str, history: Sequence[Mapping[str, str]] = ()) -> Iterator[Answer]:
+    def stream(
+        self,
+        question: str,
+        history: Sequence[Mapping[str, str]] = (),
+        **filters: Unpack[Criteria],
+    ) -> Iterator[Answer]:
         """Growing snapshots, the last complete; closing the iterator stops the LLM."""
         ...
 
@@ -36,19 +43,23 @@ class Turn:
     """One question and what became of it.
 
     `answer` is the latest snapshot, None before the first; `error` is a line for the
-    reader when the question failed; `stopped` when the reader ended it early.
+    reader when the question failed; `stopped` when the reader ended it early; `only` are
+    the filters it was asked with.
     """
 
     question: str
     answer: Answer | None = None
     error: str = ""
     stopped: bool = False
+    only: Criteria = field(default_factory=Criteria)
 
 
 Turns = tuple[Turn, ...]
 
 
-def respond(assistant: Answering, question: str, turns: Turns) -> Generator[Turns, None, None]:
+def respond(
+    assistant: Answering, question: str, turns: Turns, **filters: Unpack[Criteria]
+) -> Generator[Turns, None, None]:
     """The turns with one more, again and again while its answer grows.
 
     Closing the generator closes the assistant's stream, which stops the LLM.
@@ -57,11 +68,11 @@ def respond(assistant: Answering, question: str, turns: Turns) -> Generator[Turn
     if not question:
         yield turns
         return
-    turn = Turn(question)
+    turn = Turn(question, only=filters)
     yield (*turns, turn)
     stream: Iterator[Answer] = iter(())
     try:
-        stream = assistant.stream(question, history(turns))
+        stream = assistant.stream(question, history(turns), **filters)
         for grown in _paced(turn, stream):
             turn = grown
             yield (*turns, turn)
@@ -96,9 +107,13 @@ def messages(turns: Turns) -> list[dict[str, Any]]:
     """The turns as Gradio's chat messages."""
     shown: list[dict[str, Any]] = []
     for number, turn in enumerate(turns, start=1):
-        shown.append({"role": "user", "content": question_html(turn.question)})
+        shown.append({"role": "user", "content": _asked(turn)})
         shown.append({"role": "assistant", "content": _reply(turn, f"t{number}")})
     return shown
+
+
+def _asked(turn: Turn) -> str:
+    return question_html(turn.question, in_words(turn.only))
 
 
 def _reply(turn: Turn, key: str) -> str:

@@ -1,8 +1,8 @@
 // Opens the card behind a marker, goes back from a card to its marker, and copies an answer.
-// One listener for the page, so every message of the history works, now and later. Three
+// One listener for the page, so every message of the history works, now and later. Four
 // habits of the page are put right: Enter sends nothing while there is nothing to send, a new
-// question scrolls into view, and a message is read aloud as its text, not as the HTML that
-// Gradio puts into its label.
+// question scrolls into view, a message is read aloud as its text, not as the HTML that
+// Gradio puts into its label, and the row of filters says whether it is open.
 (() => {
   const calm = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 
@@ -67,6 +67,12 @@
     setTimeout(() => (button.textContent = "Copy"), 1500);
   }
 
+  function tellFold() {
+    const fold = document.querySelector("#aq-filters > button");
+    fold?.setAttribute("aria-expanded", fold.classList.contains("open"));
+    fold?.querySelector(".icon")?.setAttribute("aria-hidden", "true");
+  }
+
   document.addEventListener(
     "click",
     (event) => {
@@ -74,6 +80,7 @@
       const link = at?.closest("a.aq-marker, a.aq-back");
       const button = at?.closest("button.aq-copy");
       if (at?.closest("#aq-ask button.primary, #aq-talk .examples")) following = true;
+      if (at?.closest("#aq-filters > button")) setTimeout(tellFold);
       if (!link && !button) return;
       event.preventDefault();
       event.stopPropagation();
@@ -87,13 +94,15 @@
     "keydown",
     (event) => {
       if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
-      const box = event.target instanceof Element ? event.target.closest("#aq-ask textarea") : null;
+      const box = event.target instanceof Element ? event.target : null;
+      const question = document.querySelector("#aq-ask textarea");
       const answering = document.querySelector("#aq-ask button.stop");
-      if (!box) return;
-      if (box.value.trim() && !answering) {
+      if (!question || !box?.matches("#aq-ask textarea, #aq-filters input")) return;
+      if (question.value.trim() && !answering) {
         following = true;
         return;
       }
+      question.focus();
       event.preventDefault();
       event.stopPropagation();
     },
@@ -103,6 +112,7 @@
   const labelled = "#aq-talk [data-testid=user][aria-label], #aq-talk [data-testid=bot][aria-label]";
   new MutationObserver(() => {
     for (const message of document.querySelectorAll(labelled)) message.removeAttribute("aria-label");
+    tellFold();
     follow();
   }).observe(document, { subtree: true, childList: true, attributeFilter: ["aria-label"] });
 })();

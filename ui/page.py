@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import gradio as gr
 
 from ui.chat import Turns, messages, respond, stopped
+from ui.filtering import BOXES, criteria, in_words
 from ui.render import header_html, welcome_html, writer_html
 from ui.uploads import add_files
 
@@ -22,6 +23,7 @@ EXAMPLES = (
     "How does PreWorld do without costly 3D labels?",
 )
 ASKING_AT_ONCE = 8
+_FILTERS = "Filters"
 _MATHS: list[dict[str, str | bool]] = [
     {"left": r"\(", "right": r"\)", "display": False},
     {"left": r"\[", "right": r"\]", "display": True},
@@ -50,8 +52,10 @@ def build_page(assistant: Assistant, preparation: Preparation | None = None) -> 
     def choose(event: gr.SelectData) -> tuple[Any, ...]:
         return begin(event.value["text"])
 
-    def answer(question: str, turns: Turns) -> Iterator[tuple[list[dict[str, Any]], Turns]]:
-        growing = respond(assistant, question, turns)
+    def answer(
+        question: str, turns: Turns, *filters: str | None
+    ) -> Iterator[tuple[list[dict[str, Any]], Turns]]:
+        growing = respond(assistant, question, turns, **criteria(filters))
         try:
             for grown in growing:
                 yield messages(grown), grown
@@ -90,6 +94,16 @@ def build_page(assistant: Assistant, preparation: Preparation | None = None) -> 
             placeholder=welcome_html(),
             examples=[{"text": example} for example in EXAMPLES],
         )
+        with gr.Accordion(_FILTERS, open=False, elem_id="aq-filters") as filtering, gr.Row():
+            filters = [
+                gr.Textbox(
+                    label=box.label,
+                    placeholder=f"e.g. {box.example}",
+                    max_lines=1,
+                    min_width=120,
+                )
+                for box in BOXES
+            ]
         with gr.Row(elem_id="aq-ask"):
             question = gr.Textbox(
                 label="Question",
@@ -110,15 +124,16 @@ def build_page(assistant: Assistant, preparation: Preparation | None = None) -> 
             "show_progress": "hidden",
             "api_visibility": "private",
         }
+        entered = [box.submit for box in filters]
         starting = [asked, question, send, halt]
         started = [
-            gr.on([question.submit, send.click], begin, question, starting, **quick),
+            gr.on([question.submit, send.click, *entered], begin, question, starting, **quick),
             talk.example_select(choose, None, starting, **quick),
         ]
         answering = [
             start.then(
                 answer,
-                [asked, turns],
+                [asked, turns, *filters],
                 [talk, turns],
                 show_progress="hidden",
                 concurrency_limit=ASKING_AT_ONCE,
@@ -150,8 +165,24 @@ def build_page(assistant: Assistant, preparation: Preparation | None = None) -> 
             concurrency_id="adding",
             api_visibility="private",
         ).then(header, None, collection, **quick)
+        left = [box.blur for box in filters]
+        # The last of two events counts: a box may be left while the row still changes.
+        gr.on(
+            [*left, *entered],
+            _filters_row,
+            filters,
+            filtering,
+            trigger_mode="always_last",
+            **quick,
+        )
         gr.on([page.load, timer.tick], writer, None, [writing, timer], **quick)
     return page  # type: ignore[no-any-return]
+
+
+def _filters_row(*filters: str | None) -> gr.Accordion:
+    """The folded row names the filters, so that none is forgotten out of sight."""
+    only = in_words(criteria(filters))
+    return gr.Accordion(label=f"{_FILTERS}: {only}" if only else _FILTERS)
 
 
 def _buttons(asking: bool) -> tuple[gr.Button, gr.Button]:

@@ -32,9 +32,10 @@ _SUPPORT = (
 _LLM_NAMES = {"extractive": "best sentences, no LLM", "local": "the local LLM"}
 
 
-def question_html(question: str) -> str:
-    """A question as a message."""
-    return f'<div class="aq-question">{to_html(question)}</div>'
+def question_html(question: str, only: str = "") -> str:
+    """A question as a message; `only` says in words which abstracts it was restricted to."""
+    asked = f'<div class="aq-question">{to_html(question)}</div>'
+    return f'{asked}\n\n<div class="aq-only">Only: {to_html(only)}</div>' if only else asked
 
 
 def waiting_html() -> str:

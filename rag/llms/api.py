@@ -174,9 +174,9 @@ def _timed_out(base: str) -> str:
 def _status(code: int, base: str, model: str) -> str:
     if code in (401, 403):
         return f"{base} refuses the key (HTTP {code}); set RAG_API_KEY to a valid one"
-    if code == 404:
+    if code in (404, 405, 501):
         return (
-            f"{base} does not know the model {model!r} or this address (HTTP 404); "
+            f"{base} does not know the model {model!r} or this address (HTTP {code}); "
             "correct RAG_LLM or RAG_API_BASE"
         )
     if code == 429:

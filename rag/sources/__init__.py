@@ -44,6 +44,10 @@ _PACKED_SUFFIX = ".gz"
 _TITLE_START = 60
 
 
+# Any text reads as plain text, program code too: so only these names are taken for it.
+_TEXT_SUFFIXES = ("", ".txt", ".text", ".md")
+
+
 @dataclass(frozen=True, slots=True)
 class Skip:
     """What was not read, where in the file, and why. `where` is empty for a whole file."""
@@ -148,6 +152,8 @@ def _parsed(blob: Blob, titles_suffice: bool) -> tuple[bool, Iterator[Entry | Ba
     reader = _reader(head, PurePath(name).suffix.lower().removeprefix("."))
     if reader is text and head.lstrip().startswith("<?xml"):
         raise SourceError("XML of an unknown kind; export it as RIS, BibTeX, CSV or PubMed XML")
+    if reader is text and PurePath(name).suffix.lower() not in _TEXT_SUFFIXES:
+        raise SourceError("no known format; if it is plain text, give it a name that ends in .txt")
     return reader is text, _from_text(blob, reader, titles_suffice)
 
 

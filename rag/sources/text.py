@@ -22,7 +22,7 @@ def read(stream: TextIO) -> Iterator[Entry | Bad]:
     """The abstracts of a text file, in order and as written, without its header line."""
     blocks = _blocks(stream)
     first_two = list(itertools.islice(blocks, 2))
-    if len(first_two) > 1 and _is_header(first_two[0]):
+    if first_two and _is_header(first_two[0]):
         del first_two[0]
     for number, block in enumerate(itertools.chain(first_two, blocks), start=1):
         yield Entry(f"entry {number}", abstract=block)
