@@ -115,8 +115,9 @@ def first_word(index: Index, llm: LocalLLM) -> None:
     writer.warm()
     ours, bare = [], []
     for question in QUESTIONS:
-        asked = Asked(question, question)
-        evidence = select_evidence(index, retrieve(index, question, 10))
+        selected = select_evidence(index, retrieve(index, question, 10))
+        asked = Asked(question, question, seeks_papers=selected.seeks_papers)
+        evidence = selected.evidence
         prompt = llm.chat_prompt(chat_messages(asked, evidence, prompts.ANSWER))
         writer.warm()  # forget the question before, keep the constant prefix
         bare.append(seconds(lambda p=prompt: llm.next_token_logprobs(p, ("Yes",))))

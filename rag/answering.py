@@ -48,7 +48,9 @@ def stream_answer(
     clock = _Clock()
     question = checked_question(asked.question)
     found = retrieve(index, checked_question(asked.standalone), k, filters)
-    evidence = select_evidence(index, found)
+    selected = select_evidence(index, found)
+    evidence = selected.evidence
+    asked = replace(asked, seeks_papers=selected.seeks_papers)
     clock.mark("retrieve_s")
     answer = Answer(
         question=question,

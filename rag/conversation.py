@@ -28,11 +28,17 @@ _TURNS, _TURN_CHARACTERS = 3, 400
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question, what it is searched as, and the question before it when it leans on that."""
+    """A question and how it is to be taken.
+
+    standalone:    what it is searched as
+    earlier:       the question before it when it leans on that
+    seeks_papers:  whether it looks for papers rather than for one detail
+    """
 
     question: str
     standalone: str
     earlier: str = ""
+    seeks_papers: bool = False
 
 
 def in_context(question: str, history: Sequence[Turn]) -> Asked:

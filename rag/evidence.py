@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from rag.answers import Evidence, Hit
 from rag.index import Index
@@ -46,15 +47,23 @@ _ASKS = re.compile(
 )
 
 
-def seeks_papers(question: str, evidence: Sequence[Evidence]) -> bool:
-    """Whether a question looks for papers: keywords, or put in other words than the evidence."""
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """Evidence, best first, and whether the question looks for papers rather than a detail."""
+
+    evidence: tuple[Evidence, ...]
+    seeks_papers: bool = False
+
+
+def _seeks_papers(question: str, evidence: Sequence[Evidence]) -> bool:
+    """Whether a question is keywords, or put in other words than the evidence."""
     words = terms(question)
     held = set(terms(" ".join(item.quote for item in evidence)))
     shared = sum(word in held for word in words)
     return not _ASKS.search(question) or shared < _SHARED_WORDS * len(words)
 
 
-def select_evidence(index: Index, retrieved: Retrieved) -> tuple[Evidence, ...]:
+def select_evidence(index: Index, retrieved: Retrieved) -> Selected:
     """The sentences most likely to hold the answer, best first.
 
     A sentence scores by its abstract's score, its cosine with the question, the share of the
@@ -65,9 +74,9 @@ def select_evidence(index: Index, retrieved: Retrieved) -> tuple[Evidence, ...]:
     """
     scored = _scored(index, retrieved)
     chosen = _within_budget(index, scored)
-    if seeks_papers(retrieved.question, chosen):
-        return _survey(retrieved, scored)
-    return chosen
+    if _seeks_papers(retrieved.question, chosen):
+        return Selected(_survey(retrieved, scored), seeks_papers=True)
+    return Selected(chosen)
 
 
 def _survey(retrieved: Retrieved, scored: Sequence[Evidence]) -> tuple[Evidence, ...]:

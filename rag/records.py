@@ -74,9 +74,10 @@ def content_id(
 
 def same_paper_key(record: Record) -> str:
     """Equal for records of one paper that have no common DOI or arXiv id: the title's words
-    and the first author's family name. Empty when either is missing, which is no key."""
+    and the first author's family name. Empty, which is no key, when either is missing or the
+    title is one word, such as "Editorial", which many papers have."""
     title, family = _plain(record.title), _family_name(record.authors)
-    return f"{title}|{family}" if title and family else ""
+    return f"{title}|{family}" if " " in title and family else ""
 
 
 _ARXIV_DOI = re.compile(r"10\.48550/arxiv\.(.+)", re.IGNORECASE)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rag.answers import Evidence, Hit
-from rag.evidence import seeks_papers
+from rag.answers import Hit
+from rag.conversation import Asked
 
 # Best abstract's score below which a question is about something else. There, off-topic
 # questions score 0.12 to 0.33 and answerable ones from 0.27 up.
@@ -26,9 +26,9 @@ def is_off_topic(hits: Sequence[Hit]) -> bool:
     return not hits or hits[0].score < _OFF_TOPIC
 
 
-def states_answer(margin: float, question: str, evidence: Sequence[Evidence]) -> bool:
+def states_answer(margin: float, asked: Asked) -> bool:
     """Whether to answer, by a model's judgement whether the evidence states the answer.
 
     `margin` is its log-probability of "yes" less that of "no".
     """
-    return margin >= (_NOT_DENIED if seeks_papers(question, evidence) else _CONVINCED)
+    return margin >= (_NOT_DENIED if asked.seeks_papers else _CONVINCED)

@@ -52,7 +52,10 @@ def plan_sync(reading: Reading, entries: Iterable[Entry], keep_missing: bool) ->
         if known
     }
     ids = {version.id for versions in stored.versions.values() for version in versions}
-    replaced = {version.source for version in reading.versions if version.id not in ids}
+    # Untitled entries have only their place to tell an edit from another paper.
+    replaced = {
+        version.source for version in reading.versions if version.id not in ids and not version.key
+    }
 
     def keep(version: Version) -> bool:
         path = version.source.path

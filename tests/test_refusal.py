@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from rag.answers import Evidence, Hit
+from rag.answers import Hit
+from rag.conversation import Asked
 from rag.records import Record, Source
 from rag.refusal import is_off_topic, states_answer
 
 RECORD = Record("r1", "We test UniMatch on FS-Mol with few shots.", Source("a.txt", 1))
-EVIDENCE = (Evidence(RECORD, 0, len(RECORD.abstract), 1.0),)
 
 
 @pytest.mark.parametrize(
@@ -20,16 +20,11 @@ def test_a_question_is_off_topic_when_even_the_best_hit_is_far(
 
 
 @pytest.mark.parametrize(
-    ("question", "margin", "answered"),
-    [
-        ("How many shots does UniMatch use on FS-Mol?", 0.2, False),
-        ("How many shots does UniMatch use on FS-Mol?", 1.5, True),
-        ("unimatch fs-mol shots", 0.2, True),
-        ("is there work on guessing how a compound behaves?", -0.2, True),
-        ("is there work on guessing how a compound behaves?", -2.0, False),
-    ],
+    ("seeks_papers", "margin", "answered"),
+    [(False, 0.2, False), (False, 1.5, True), (True, -0.2, True), (True, -2.0, False)],
 )
-def test_a_question_in_the_words_of_the_evidence_needs_a_convinced_model(
-    question: str, margin: float, answered: bool
+def test_a_question_for_a_detail_needs_a_convinced_model(
+    seeks_papers: bool, margin: float, answered: bool
 ) -> None:
-    assert states_answer(margin, question, EVIDENCE) is answered
+    asked = Asked("q", "q", seeks_papers=seeks_papers)
+    assert states_answer(margin, asked) is answered

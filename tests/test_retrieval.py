@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -55,10 +56,29 @@ def test_evidence_is_exact_sentences_within_the_budget_and_holds_the_answer(
     sample: Assistant,
 ) -> None:
     found = retrieve(sample._index, "How many images does A-Bench sample?", 10)
-    evidence = select_evidence(sample._index, found)
+    evidence = select_evidence(sample._index, found).evidence
     quotes = [item.quote for item in evidence]
     assert any("2,864" in quote for quote in quotes)
     assert len(set(quotes)) == len(quotes) <= SENTENCES
     assert sum(sample._index.embedding.count_tokens(quotes)) <= TOKENS
     ids = {hit.record.id for hit in found.hits}
     assert all(item.record.id in ids for item in evidence)
+
+
+@pytest.mark.parametrize(
+    ("question", "papers"),
+    [
+        ("How many images does A-Bench sample?", False),
+        ("a-bench image count", True),
+        ("can we trust chatbots with eyes to grade synthetic pictures?", True),
+    ],
+)
+def test_keywords_and_paraphrases_lay_several_abstracts_side_by_side(
+    sample: Assistant, question: str, papers: bool
+) -> None:
+    selected = select_evidence(sample._index, retrieve(sample._index, question, 10))
+    assert selected.seeks_papers is papers
+    if papers:
+        counts = Counter(item.record.id for item in selected.evidence)
+        assert len(counts) == 4
+        assert max(counts.values()) == 4

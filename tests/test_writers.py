@@ -56,7 +56,11 @@ class ScriptedLLM:
 
 def written(llm: ScriptedLLM, question: str, items: Sequence[Evidence]) -> str:
     writer = LocalWriter(llm)  # type: ignore[arg-type]
-    return "".join(writer.write(Asked(question, question), items, threading.Event()))
+    return "".join(writer.write(asked_as(question), items, threading.Event()))
+
+
+def asked_as(question: str) -> Asked:
+    return Asked(question, question, seeks_papers=question != DIRECT)
 
 
 DIRECT = "By how much does UniMatch gain in AUROC?"
@@ -76,10 +80,9 @@ def test_an_unconvinced_model_refuses_without_writing() -> None:
     assert llm.grammars == []
 
 
-@pytest.mark.parametrize("question", [PARAPHRASE, "unimatch molecules auroc"])
-def test_who_seeks_papers_gets_the_abstract_judged_best_in_its_own_words(question: str) -> None:
+def test_who_seeks_papers_gets_the_abstract_judged_best_in_its_own_words() -> None:
     llm = ScriptedLLM(lambda prompt: 1.5 if "UniMatch" in prompt else 0.2)
-    draft = written(llm, question, [SOREL[0], UNIMATCH[1], UNIMATCH[0], SOREL[1]])
+    draft = written(llm, PARAPHRASE, [SOREL[0], UNIMATCH[1], UNIMATCH[0], SOREL[1]])
     assert draft == "We propose UniMatch for molecules [3]. It gains 2.87% in AUROC [2]. "
     assert llm.grammars == []
 
@@ -100,7 +103,7 @@ def test_a_cancelled_question_writes_nothing(question: str) -> None:
     cancel = threading.Event()
     cancel.set()
     writer = LocalWriter(ScriptedLLM(lambda prompt: 2.0))  # type: ignore[arg-type]
-    assert list(writer.write(Asked(question, question), UNIMATCH, cancel)) == []
+    assert list(writer.write(asked_as(question), UNIMATCH, cancel)) == []
 
 
 def test_messages_share_all_before_the_task_and_number_the_evidence() -> None:

@@ -62,7 +62,7 @@ def api_llm(spec: str, settings: Settings, *, timeout: float = _TIMEOUT_S) -> LL
         # Without retries, a connection that the server dropped meanwhile would cost an answer.
         limits=httpx.Limits(max_keepalive_connections=0),
     )
-    return OpenAILike(
+    llm: LLM = OpenAILike(
         model=model.strip(),
         api_base=settings.api_base or provider.base,
         api_key=_key(name, provider, settings),
@@ -73,8 +73,9 @@ def api_llm(spec: str, settings: Settings, *, timeout: float = _TIMEOUT_S) -> LL
         # The client's own retries multiply with LlamaIndex's into minutes of silence.
         max_retries=0,
         timeout=timeout,
-        http_client=client,  # type: ignore[call-arg]  # taken by the parent's __init__
+        http_client=client,
     )
+    return llm
 
 
 def _key(name: str, provider: _Provider, settings: Settings) -> str:

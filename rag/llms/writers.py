@@ -13,7 +13,6 @@ from llama_index.core.llms import LLM, ChatMessage, MessageRole
 from rag import prompts
 from rag.answers import Evidence
 from rag.conversation import Asked
-from rag.evidence import seeks_papers
 from rag.llms.api import api_deltas
 from rag.llms.local import LocalLLM
 from rag.refusal import states_answer
@@ -68,13 +67,13 @@ class LocalWriter:
     def write(
         self, asked: Asked, evidence: Sequence[Evidence], cancel: threading.Event
     ) -> Iterator[str]:
-        if seeks_papers(asked.standalone, evidence):
+        if asked.seeks_papers:
             yield from self._quotes(asked, evidence, cancel)
             return
         margin = self._margin(chat_messages(asked, evidence, prompts.CHECK), cancel)
         if margin is None:
             return
-        if not states_answer(margin, asked.standalone, evidence):
+        if not states_answer(margin, asked):
             yield prompts.REFUSAL
             return
         prompt = self.llm.chat_prompt(chat_messages(asked, evidence, prompts.ANSWER))
@@ -95,7 +94,7 @@ class LocalWriter:
             margin = self._margin(chat_messages(asked, items, prompts.JUDGE), cancel)
             if margin is None:
                 return
-            if states_answer(margin, asked.standalone, items):
+            if states_answer(margin, asked):
                 judged.append((margin + _RETRIEVAL_WEIGHT * items[0].score, numbers))
         judged.sort(key=lambda pair: -pair[0])
         if not judged:
