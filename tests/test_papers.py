@@ -70,3 +70,11 @@ def test_merging_keeps_the_longest_abstract_and_every_field_that_any_has() -> No
         assert (paper.authors, paper.keywords) == (("Ada Lo",), ("tools",))
         assert paper.url == "https://arxiv.org/abs/2101.00001"
         assert (paper.source, paper.sources) == (Source("a", 1), (Source("b", 1),))
+
+
+def test_a_title_of_one_word_joins_nothing() -> None:
+    lee = {"title": "Editorial", "authors": ("Lee, A.",)}
+    assert groups(record("a", "On penguins.", **lee), record("b", "On zebras.", **lee)) == {
+        frozenset("a"),
+        frozenset("b"),
+    }

@@ -242,3 +242,18 @@ def test_tables_survive_a_round_trip(rows: list[tuple[str, str]], delimiter: str
     csv.writer(text, delimiter=delimiter).writerows([("title", "abstract"), *rows])
     found = entries(text.getvalue())
     assert [(entry.title, entry.abstract) for entry in found] == rows
+
+
+@pytest.mark.parametrize(
+    ("row", "whole"),
+    [
+        ("D,We study cells that programs leave out.", True),
+        ("D,We study cells that progr", False),
+        ("D", False),
+    ],
+)
+def test_a_row_that_ends_with_its_abstract_is_kept_when_the_abstract_is_finished(
+    row: str, whole: bool
+) -> None:
+    (value,) = read(f"title,abstract,year\n{row}\n")
+    assert isinstance(value, Entry) is whole

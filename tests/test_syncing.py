@@ -163,6 +163,16 @@ def test_one_paper_of_two_files_is_merged_and_parts_when_they_differ_again(
     assert is_sound(index)
 
 
+def test_keep_missing_keeps_a_paper_whose_place_another_one_took(
+    index: Index, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.jsonl"
+    write(path, paper(1), paper(2))
+    index.sync([path])
+    write(path, paper(1), paper(5))
+    assert counts(index.sync([path], keep_missing=True)) == (1, 0, 1, 0, 3)
+
+
 def test_what_is_missing_is_kept_on_request_and_edits_still_replace(
     index: Index, tmp_path: Path
 ) -> None:

@@ -22,6 +22,7 @@ _HEAD = 1 << 16
 # The longest cell. Python's own limit, 131,072 characters, is too short for the references
 # that Scopus lists in one cell; without a limit a lost quote would swallow the file.
 _LONGEST_CELL = 1 << 20
+_SENTENCE_END = (".", "!", "?", "。", "！", "？", ")", '"', "”")
 _NAMED_COLUMNS = 8
 
 # A row's number in the file, from 1, and its cells, or what is broken about it.
@@ -71,15 +72,19 @@ def _entry(cells: Sequence[object], header: Sequence[str], where: str) -> Entry 
     width = len(cells)
     while width > len(header) and not _is_filled(cells[width - 1]):
         width -= 1
-    if width > len(header) or (width < len(header) and not _reaches_past_abstract(width, header)):
+    if width > len(header) or (width < len(header) and not _is_whole(cells[:width], header)):
         return Bad(where, f"has {width} cells where the header has {len(header)}")
     return columns.entry(columns.by_field(zip(header, cells, strict=False)), where)
 
 
-def _reaches_past_abstract(width: int, header: Sequence[str]) -> bool:
-    """Some programs leave out empty cells at a row's end; elsewhere a short row is broken."""
+def _is_whole(cells: Sequence[object], header: Sequence[str]) -> bool:
+    """Whether a short row has its abstract whole: some programs leave out empty cells at a
+    row's end, and then the last one is a finished sentence; elsewhere a short row is broken."""
     places = [place for place, name in enumerate(header) if _field(name) == "abstract"]
-    return bool(places) and width > places[-1] + 1
+    if not places or len(cells) <= places[-1]:
+        return False
+    ends_there = len(cells) == places[-1] + 1
+    return not ends_there or str(cells[-1]).rstrip().endswith(_SENTENCE_END)
 
 
 def _header(rows: Sequence[Row], titles_suffice: bool) -> tuple[int, list[str]]:
