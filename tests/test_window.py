@@ -484,7 +484,7 @@ def test_the_real_assistant_end_to_end(browser: Any, tmp_path: Path) -> None:
         expected = assistant.ask(question)
         running = Running(build_app(assistant, TOKEN, host="127.0.0.1"))
         visit = Visit(browser, running.url)
-        assert "57 abstracts from 3 files" in visit.page.inner_text("#aq-head")
+        visit.page.locator("#aq-head").get_by_text("57 abstracts from 3 files").wait_for()
         visit.ask(question)
         visit.answered()
         cards = visit.page.locator("details.aq-card[id*='-s']")
