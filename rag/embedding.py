@@ -19,7 +19,7 @@ from rag.errors import EmbeddingError
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-_BATCH = 32
+_BATCH = 16
 
 
 class SentenceEmbedding(BaseEmbedding):

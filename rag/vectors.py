@@ -1,7 +1,9 @@
 """The Chroma store: one collection of passage vectors and one of sentence vectors.
 
 Chroma is used directly rather than through LlamaIndex's ChromaVectorStore, whose `add`
-silently keeps the old text of an id that exists. Callers hold the index's lock: two
+silently keeps the old text of an id that exists. A row holds the place of its chunk rather than
+its text, which the catalogue has: Chroma would index every text a second time, which takes
+three times as long and most of the disk. Callers hold the index's lock: two
 processes that write one path destroy it without an error.
 """
 
@@ -66,7 +68,6 @@ class VectorStore:
                 collection.upsert(
                     ids=[chunks[i].id for i in batch],
                     embeddings=vectors[batch],
-                    documents=[chunks[i].text for i in batch],
                     metadatas=[_metadata(chunks[i], facets[chunks[i].record_id]) for i in batch],
                 )
 
