@@ -128,12 +128,23 @@ def _checked(text: str, known: tuple[int, ...], evidence: Sequence[Evidence]) ->
     """The evidence a sentence may cite: what it cites, else what covers its words."""
     enough = ENOUGH_SUPPORT
     if known and support(text, [evidence[n - 1].quote for n in known]) >= LITTLE_SUPPORT:
-        return known
+        return _needed(text, known, evidence)
     scores = [support(text, [item.quote]) for item in evidence]
     best = max(range(len(scores)), key=lambda i: (scores[i], -i), default=None)
     if best is not None and scores[best] >= enough:
         return (best + 1,)
     return known
+
+
+def _needed(text: str, known: tuple[int, ...], evidence: Sequence[Evidence]) -> tuple[int, ...]:
+    """The evidence that adds support; a model that cites [1][2] often means the first alone."""
+    needed: tuple[int, ...] = ()
+    best = 0.0
+    for number in known:
+        more = support(text, [evidence[n - 1].quote for n in (*needed, number)])
+        if more > best:
+            needed, best = (*needed, number), more
+    return needed
 
 
 def _numbered(

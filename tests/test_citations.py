@@ -63,6 +63,17 @@ def test_a_marker_stands_before_one_full_stop(draft: str) -> None:
     assert cite(parse_draft(draft), EVIDENCE).text == "SOREL is stochastic [1]."
 
 
+def test_a_marker_that_adds_no_support_is_left_out() -> None:
+    draft = (
+        "SOREL is a stochastic algorithm [1][3]. "
+        "It converges in 40 rounds, reducing squashing [2][3]."
+    )
+    cited = cite(parse_draft(draft), EVIDENCE)
+    assert cited.text == (
+        "SOREL is a stochastic algorithm [1]. It converges in 40 rounds, reducing squashing [2][3]."
+    )
+
+
 def test_an_unknown_marker_is_never_shown_and_warned_of() -> None:
     cited = cite(parse_draft("SOREL is a stochastic algorithm [7][1]."), EVIDENCE)
     assert cited.text == "SOREL is a stochastic algorithm [1]."
