@@ -15,12 +15,12 @@ from rag.answering import EXTRACTIVE, AbstractQueryEngine, last_of, stream_answe
 from rag.answers import Answer, Hit
 from rag.conversation import Turn, in_context
 from rag.embedding import SentenceEmbedding
+from rag.errors import SetupError
 from rag.filters import Criteria, Filters
 from rag.index import Index, IngestReport, discard, exists
 from rag.index import preview as preview_of
 from rag.llms import Writer, default_llm
 from rag.llms.api import api_llm
-from rag.llms.local import LocalLLM
 from rag.llms.model_file import assembled_model, checked_gguf
 from rag.llms.writers import ChatWriter, LocalWriter
 from rag.reading import is_there
@@ -230,16 +230,26 @@ def _several(paths: str | Path | Sequence[str | Path]) -> Sequence[str | Path]:
 
 def _writer(llm: str | LLM | None, settings: Settings) -> Writer | None:
     """The writer for an LLM or its name; None is the extractive one."""
-    if isinstance(llm, LocalLLM):
-        return LocalWriter(llm)
     if isinstance(llm, LLM):
         return ChatWriter(llm, llm.metadata.model_name)
     name = llm or default_llm()
     if name == EXTRACTIVE:
         return None
     if name == "local":
-        return LocalWriter(LocalLLM(model_path=assembled_model()))
+        return _local_writer(assembled_model(), name)
     if name.endswith(".gguf"):
         path = checked_gguf(Path(name))
-        return LocalWriter(LocalLLM(model_path=path, name=path.name), path.name)
+        return _local_writer(path, path.name)
     return ChatWriter(api_llm(name, settings), name.partition(":")[2])
+
+
+def _local_writer(model: Path, name: str) -> Writer:
+    # Imported here: the engine is an extra, and all but the local LLM works without it.
+    try:
+        from rag.llms.local import LocalLLM
+    except ImportError as error:
+        raise SetupError(
+            "the engine of the local LLM is not installed: run `rag install-local`, or choose "
+            "another LLM, such as extractive"
+        ) from error
+    return LocalWriter(LocalLLM(model_path=model, name=name), name)

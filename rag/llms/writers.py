@@ -7,6 +7,7 @@ import re
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from typing import TYPE_CHECKING
 
 from llama_index.core.llms import LLM, ChatMessage, MessageRole
 
@@ -14,8 +15,10 @@ from rag import prompts
 from rag.answers import Evidence
 from rag.conversation import Asked
 from rag.llms.api import api_deltas
-from rag.llms.local import LocalLLM
 from rag.refusal import states_answer
+
+if TYPE_CHECKING:  # its engine may not be installed
+    from rag.llms.local import LocalLLM
 
 # What a unit of the evidence's score weighs against the model's judgement, in log-probability.
 _RETRIEVAL_WEIGHT = 2.5
