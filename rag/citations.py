@@ -126,12 +126,11 @@ def _expanded(listed: str) -> list[int]:
 
 def _checked(text: str, known: tuple[int, ...], evidence: Sequence[Evidence]) -> tuple[int, ...]:
     """The evidence a sentence may cite: what it cites, else what covers its words."""
-    enough = ENOUGH_SUPPORT
     if known and support(text, [evidence[n - 1].quote for n in known]) >= LITTLE_SUPPORT:
         return _needed(text, known, evidence)
     scores = [support(text, [item.quote]) for item in evidence]
     best = max(range(len(scores)), key=lambda i: (scores[i], -i), default=None)
-    if best is not None and scores[best] >= enough:
+    if best is not None and scores[best] >= ENOUGH_SUPPORT:
         return (best + 1,)
     return known
 

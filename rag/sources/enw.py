@@ -8,7 +8,7 @@ from typing import TextIO
 
 from rag.sources import fields
 from rag.sources.entry import Bad, Entry
-from rag.sources.tagged import Grammar, Tagged, records
+from rag.sources.tagged import Grammar, Tagged, by_pattern, records
 
 _TAG = re.compile(r"%([0-9A-Za-z!@$#&*+()\[\]?<>=~^|:])(?: (.*)|\s*)", re.DOTALL)
 _START = re.compile(r"\A\ufeff?\s*%[0ABDEJT] \S")
@@ -27,13 +27,8 @@ def read(stream: TextIO) -> Iterator[Entry | Bad]:
         yield _entry(record, f"entry {number}")
 
 
-def _tag_of(line: str) -> tuple[str, str] | None:
-    found = _TAG.fullmatch(line)
-    return (found.group(1), found.group(2) or "") if found else None
-
-
 # refer knows no %0; there, a blank line parts the records.
-_GRAMMAR = Grammar(_tag_of, opens=frozenset({"0"}), parts_at_blank=True)
+_GRAMMAR = Grammar(by_pattern(_TAG), opens=frozenset({"0"}), parts_at_blank=True)
 
 
 def _entry(record: Tagged, where: str) -> Entry:

@@ -33,6 +33,17 @@ class Grammar:
     lists: frozenset[str] = frozenset()
 
 
+def by_pattern(pattern: re.Pattern[str]) -> TagOf:
+    """Reads a line that a pattern matches whole: its first group is the tag, its second, if
+    any, the value."""
+
+    def tag_of(line: str) -> tuple[str, str] | None:
+        found = pattern.fullmatch(line)
+        return (found.group(1), found.group(2) or "") if found else None
+
+    return tag_of
+
+
 @dataclass(slots=True)
 class Tagged:
     """The values of one record: by tag, in file order within a tag."""

@@ -8,7 +8,7 @@ from typing import TextIO
 
 from rag.sources import fields
 from rag.sources.entry import Bad, Entry
-from rag.sources.tagged import Grammar, Tagged, records
+from rag.sources.tagged import Grammar, Tagged, by_pattern, records
 
 _START = re.compile(r"\A\ufeff?\s*(?:FN \S|VR \d|PT [A-Z]\s*$)", re.MULTILINE)
 _TAG = re.compile(r"([A-Z][A-Z0-9])(?: (.*)|\s*)", re.DOTALL)
@@ -25,14 +25,9 @@ def read(stream: TextIO) -> Iterator[Entry | Bad]:
         yield _entry(record, f"entry {number}")
 
 
-def _tag_of(line: str) -> tuple[str, str] | None:
-    found = _TAG.fullmatch(line)
-    return (found.group(1), found.group(2) or "") if found else None
-
-
 # FN, VR and EF belong to the file; closing at them keeps them out of the records.
 _GRAMMAR = Grammar(
-    _tag_of,
+    by_pattern(_TAG),
     opens=frozenset({"PT"}),
     closes=frozenset({"ER", "EF", "FN", "VR"}),
     lists=frozenset({"AF", "AU", "BA", "BF", "CA", "GP"}),
