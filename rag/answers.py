@@ -55,11 +55,28 @@ class Citation:
 
 
 @dataclass(frozen=True, slots=True)
+class Claim:
+    """One sentence of an answer, as a reader sees it, and what stands behind it.
+
+    markers:    the citations it carries, none when it is not backed
+    support:    how far the quotes it cites bear it out, in [0, 1]
+    supported:  False for a sentence that is shown, by choice, although nothing backs it
+    """
+
+    text: str
+    markers: tuple[int, ...]
+    support: float
+    supported: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """An answer, or one snapshot of an answer that is still being written.
 
     text:        what a reader sees, with markers [1]..[n] in order of appearance
     citations:   one for each marker, in order; empty when `answerable` is False
+    claims:      the sentences of `text`, in order, each with its support
+    pending:     the sentence being written, not checked yet and no part of `text`
     answerable:  False when the abstracts do not answer the question
     retrieved:   the abstracts that were found, best first
     evidence:    the sentences that were read, best first
@@ -74,6 +91,8 @@ class Answer:
     standalone_question: str
     text: str = ""
     citations: tuple[Citation, ...] = ()
+    claims: tuple[Claim, ...] = ()
+    pending: str = ""
     answerable: bool = True
     retrieved: tuple[Hit, ...] = ()
     evidence: tuple[Evidence, ...] = ()
@@ -85,6 +104,11 @@ class Answer:
     def __str__(self) -> str:
         return self.text
 
+    @property
+    def support(self) -> float:
+        """How far the abstracts bear the answer out, in [0, 1]: its least supported claim."""
+        return min((claim.support for claim in self.claims), default=0.0)
+
     def as_dict(self) -> dict[str, Any]:
         """The answer as plain JSON data, in the layout of `rag ask --json`."""
         return {
@@ -92,6 +116,8 @@ class Answer:
             "standalone_question": self.standalone_question,
             "answer": self.text,
             "answerable": self.answerable,
+            "support": self.support,
+            "claims": [_claim_dict(claim) for claim in self.claims],
             "citations": [_citation_dict(c) for c in self.citations],
             "retrieved": [
                 {"id": h.record.id, "score": h.score, "source": _source_dict(h.record.source)}
@@ -118,6 +144,15 @@ def hit_dict(hit: Hit) -> dict[str, Any]:
         "venue": record.venue,
         "doi": record.doi,
         "url": record.url,
+    }
+
+
+def _claim_dict(claim: Claim) -> dict[str, Any]:
+    return {
+        "text": claim.text,
+        "markers": list(claim.markers),
+        "support": claim.support,
+        "supported": claim.supported,
     }
 
 
