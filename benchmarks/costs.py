@@ -19,18 +19,16 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from sentence_transformers import SentenceTransformer
 
 from rag import prompts
-from rag.answers import Evidence
 from rag.assistant import Assistant
 from rag.chunking import chunk_record
-from rag.conversation import Asked
 from rag.embedding import SentenceEmbedding
-from rag.evidence import select_evidence
+from rag.evidence import Selected, select_evidence
 from rag.index import Index
 from rag.llms.local import LocalLLM
 from rag.llms.model_file import assembled_model, checked_gguf
@@ -116,13 +114,11 @@ def first_word(index: Index, llm: LocalLLM) -> None:
     ours, bare = [], []
     for question in QUESTIONS:
         selected = select_evidence(index, retrieve(index, question, 10))
-        asked = Asked(question, question, seeks_papers=selected.seeks_papers)
-        evidence = selected.evidence
-        prompt = llm.chat_prompt(chat_messages(asked, evidence, prompts.ANSWER))
+        prompt = llm.chat_prompt(chat_messages(question, selected.evidence, prompts.ANSWER))
         writer.warm()  # forget the question before, keep the constant prefix
         bare.append(seconds(lambda p=prompt: llm.next_token_logprobs(p, ("Yes",))))
         writer.warm()
-        ours.append(seconds(lambda a=asked, e=evidence: next(words(writer, a, e))))
+        ours.append(seconds(lambda q=question, s=selected: next(words(writer, q, s))))
     ratios = [a / b for a, b in zip(ours, bare, strict=True)]
     print(
         f"first word    median {statistics.median(ours):.2f} s; bare prefill of the same prompt "
@@ -130,8 +126,8 @@ def first_word(index: Index, llm: LocalLLM) -> None:
     )
 
 
-def words(writer: LocalWriter, asked: Asked, evidence: Sequence[Evidence]) -> Iterator[str]:
-    return (delta for delta in writer.write(asked, evidence, threading.Event()) if delta)
+def words(writer: LocalWriter, question: str, selected: Selected) -> Iterator[str]:
+    return (delta for delta in writer.write(question, selected, threading.Event()) if delta)
 
 
 def start(index: Path) -> None:

@@ -8,7 +8,10 @@ from typing import Any, Literal
 
 from rag.records import Record, Source
 
-Stage = Literal["reading", "writing", "done"]
+# From this score on an abstract is surely about the question.
+_NEAR = 0.8
+
+Stage = Literal["understanding", "reading", "writing", "done"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +87,8 @@ class Answer:
     timings:     seconds: retrieve_s, first_token_s, total_s
     llm:         who wrote it: "extractive", "local" or the model's name
     question, standalone_question: as asked, and as searched
-    stage:       "reading" (evidence is there, no word yet), "writing", or "done"
+    stage:       "understanding" (an LLM rewrites or translates the question), "reading"
+                 (evidence is there, no word yet), "writing", or "done"
     """
 
     question: str
@@ -106,8 +110,15 @@ class Answer:
 
     @property
     def support(self) -> float:
-        """How far the abstracts bear the answer out, in [0, 1]: its least supported claim."""
-        return min((claim.support for claim in self.claims), default=0.0)
+        """How far to rely on the answer, in [0, 1].
+
+        Its least supported claim, less when even the best cited abstract is not near the
+        question: then its sentences may be true, and about something else.
+        """
+        cited = {citation.record.id for citation in self.citations}
+        near = max((hit.score for hit in self.retrieved if hit.record.id in cited), default=0.0)
+        least = min((claim.support for claim in self.claims), default=0.0)
+        return round(least * min(1.0, max(0.0, near) / _NEAR), 3)
 
     def as_dict(self) -> dict[str, Any]:
         """The answer as plain JSON data, in the layout of `rag ask --json`."""

@@ -11,9 +11,9 @@ from typing import Any, Self, Unpack
 
 from llama_index.core.llms import LLM
 
-from rag.answering import EXTRACTIVE, AbstractQueryEngine, last_of, stream_answer
+from rag.answering import EXTRACTIVE, AbstractQueryEngine, Options, last_of, stream_answer
 from rag.answers import Answer, Hit
-from rag.conversation import Turn, in_context
+from rag.conversation import Turn
 from rag.embedding import SentenceEmbedding
 from rag.errors import SetupError
 from rag.filters import Criteria, Filters
@@ -24,6 +24,7 @@ from rag.llms.api import api_llm
 from rag.llms.model_file import assembled_model, checked_gguf
 from rag.llms.writers import ChatWriter, LocalWriter
 from rag.reading import is_there
+from rag.records import Record
 from rag.retrieval import AbstractRetriever, retrieve
 from rag.settings import Settings
 
@@ -76,6 +77,12 @@ class Assistant:
     def llm_name(self) -> str:
         """Who writes the answers now: "extractive", "local" or the model's name."""
         return self._writer.name if self._writer else EXTRACTIVE
+
+    @property
+    def llm(self) -> LLM | None:
+        """The LLM that writes the answers now, None when they are extractive."""
+        llm: LLM | None = getattr(self._writer, "llm", None)
+        return llm
 
     def use_llm(self, llm: str | LLM) -> None:
         """Let another LLM write from the next question on. Raises UsageError."""
@@ -137,9 +144,12 @@ class Assistant:
     ) -> Iterator[Answer]:
         """Growing snapshots of the answer, the last complete; closing it stops the LLM."""
         self._index.refuse_empty()
-        asked = in_context(question, history)
-        admitted = Filters.of(**filters)
-        return stream_answer(self._index, self._writer, asked, _RETRIEVED, admitted)
+        options = Options(_RETRIEVED, Filters.of(**filters), self._settings.unsupported)
+        return stream_answer(self._index, self._writer, question, history, options)
+
+    def records(self) -> Iterator[Record]:
+        """Every abstract of the index, in no particular order."""
+        return (entry.record for entry in self._index.catalogue.entries())
 
     @property
     def uploads(self) -> Path:

@@ -1,39 +1,35 @@
-"""From a draft to an answer: markers parsed, checked against the evidence, and renumbered.
+"""From statements to an answer: each checked against the evidence, its citations renumbered.
 
 A draft cites by the number that its evidence had in the prompt. A reader sees markers 1..n in
-order of appearance, each standing for one sentence of one abstract, quoted verbatim. A marker
-that stands for nothing is never shown, and a sentence that nothing supports is dropped, with
-a warning.
+order of appearance, each standing for one sentence of one abstract, quoted verbatim.
+
+A statement                                          becomes
+whose cited evidence supports it                     a claim with those markers that add support
+that other evidence supports                         a claim with markers for that, and a warning
+                                                     if it cited something else
+that nothing supports                                nothing, or, by choice, a claim without
+                                                     markers; a warning says what is wrong
+that makes no claim, as "Here are the papers:"       nothing: no fact is lost
+A marker that stands for no evidence is removed, with a warning.
+
+Statements are checked one by one, so more of them never change the text of the first ones.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
-from rag.answers import Citation, Evidence
-from rag.sentences import maths_spans, split_sentences
-from rag.words import numbers, terms
+from rag.answers import Citation, Claim, Evidence
+from rag.drafts import Place, Statement
+from rag.verification import Verdict, Verifier, carries_claim
 
-# [1]  [1,2]  [1-3]  【1】 and runs of them; at the end of an unfinished draft, "[1, " too.
-_MARKER = re.compile(r"\s*[\[【]\s*(\d+(?:\s*[,;–-]\s*\d+)*)\s*[\]】]")
-_UNFINISHED = re.compile(r"\s*[\[【][\d\s,;–-]*$")
-_RANGE = re.compile(r"(\d+)\s*[–-]\s*(\d+)")
-_LONGEST_RANGE = 20
-
-# A sentence without a marker is given the evidence that covers at least this much of it.
-ENOUGH_SUPPORT = 0.6
-# A marker is moved when its evidence covers less than this, and other evidence is enough.
-LITTLE_SUPPORT = 0.3
-
-
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """A sentence of a draft and the evidence it cites, numbered from 1; none when it cites none."""
-
-    text: str
-    numbers: tuple[int, ...]
+# A further marker must add this much support, or a model's habit of citing [1][2] would stand.
+_ADDED_SUPPORT = 0.05
+# Where markers are found for a sentence, so many of the likeliest quotes are tried two by two,
+# and a second one must be worth this much.
+_PAIRED, _WORTH_A_SECOND = 6, 0.15
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,131 +37,139 @@ class Cited:
     """What a reader may see of a draft."""
 
     text: str
+    claims: tuple[Claim, ...]
     citations: tuple[Citation, ...]
     warnings: tuple[str, ...]
 
 
-def parse_draft(draft: str) -> tuple[Statement, ...]:
-    """The sentences of a draft, each with the numbers of the markers in it or right after it."""
-    draft = _UNFINISHED.sub("", draft)
-    bare, marks = _without_markers(draft)
-    statements, previous_end = [], 0
-    spans = split_sentences(bare)
-    for position, (start, end) in enumerate(spans):
-        # A marker after the full stop stands where the next sentence begins.
-        last = position + 1 == len(spans)
-        until = len(bare) if last else spans[position + 1][0]
-        cited = [
-            n for at, ns in marks if previous_end < at <= until or at == 0 == start for n in ns
-        ]
-        statements.append(Statement(bare[start:end], tuple(dict.fromkeys(cited))))
-        previous_end = until
-    return tuple(statements)
+NOTHING_CITED = Cited("", (), (), ())
 
 
-def support(statement: str, quotes: Sequence[str]) -> float:
-    """How far quotes bear a statement out, in [0, 1].
+@dataclass(frozen=True, slots=True)
+class _Checked:
+    """A statement, the evidence that supports it, and what is to be said about that."""
 
-    The share of the statement's meaning-carrying words, stemmed, that the quotes hold; halved
-    when the statement has a number that the quotes lack.
-    """
-    words = terms(statement)
-    if not words or not quotes:
-        return 0.0
-    together = " ".join(quotes)
-    held = set(terms(together))
-    share = sum(word in held for word in words) / len(words)
-    return share if numbers(statement) <= numbers(together) else share / 2
+    statement: Statement
+    numbers: tuple[int, ...]
+    verdict: Verdict
+    unknown: int
+    moved: bool = False
+
+    @property
+    def fault(self) -> str:
+        return self.verdict.faults[0] if self.verdict.faults else "no retrieved sentence says it"
 
 
 def cite(
-    statements: Sequence[Statement], evidence: Sequence[Evidence], final: bool = True
+    statements: Sequence[Statement],
+    evidence: Sequence[Evidence],
+    verifier: Verifier,
+    keep_unsupported: bool = False,
+    say: Callable[[str], str] = str,
 ) -> Cited:
     """Check statements against the evidence they were written from, and number the citations.
 
-    Unless `final`, the last statement is still being written and needs no citation yet.
+    `say` puts a checked sentence to the reader, in another language perhaps.
     """
-    shown: list[tuple[str, tuple[int, ...]]] = []
-    unknown, dropped = 0, 0
-    for position, statement in enumerate(statements):
-        growing = not final and position + 1 == len(statements)
-        known = tuple(n for n in statement.numbers if 1 <= n <= len(evidence))
-        unknown += len(statement.numbers) - len(known)
-        chosen = known if growing else _checked(statement.text, known, evidence)
-        if chosen or growing:
-            shown.append((statement.text, chosen))
-        else:
-            dropped += 1
-    return _numbered(shown, evidence, _warnings(unknown, dropped))
-
-
-def _without_markers(draft: str) -> tuple[str, list[tuple[int, list[int]]]]:
-    """The draft without its markers, and for each marker its place there and its numbers."""
-    bare, marks, last = "", [], 0
-    maths = maths_spans(draft)
-    for match in _MARKER.finditer(draft):
-        if any(start < match.start(1) < end for start, end in maths):
-            continue  # an interval, as in $[0,1]$
-        bare += draft[last : match.start()]
-        marks.append((len(bare), _expanded(match.group(1))))
-        last = match.end()
-    return bare + draft[last:], marks
-
-
-def _expanded(listed: str) -> list[int]:
-    found: list[int] = []
-    for part in re.split(r"[,;]", listed):
-        bounds = _RANGE.fullmatch(part.strip())
-        if bounds:
-            first, last = int(bounds[1]), int(bounds[2])
-            found.extend(range(first, min(last, first + _LONGEST_RANGE) + 1))
-        else:
-            found.extend(int(number) for number in re.findall(r"\d+", part))
-    return found
-
-
-def _checked(text: str, known: tuple[int, ...], evidence: Sequence[Evidence]) -> tuple[int, ...]:
-    """The evidence a sentence may cite: what it cites, else what covers its words."""
-    if known and support(text, [evidence[n - 1].quote for n in known]) >= LITTLE_SUPPORT:
-        return _needed(text, known, evidence)
-    scores = [support(text, [item.quote]) for item in evidence]
-    best = max(range(len(scores)), key=lambda i: (scores[i], -i), default=None)
-    if best is not None and scores[best] >= ENOUGH_SUPPORT:
-        return (best + 1,)
-    return known
-
-
-def _needed(text: str, known: tuple[int, ...], evidence: Sequence[Evidence]) -> tuple[int, ...]:
-    """The evidence that adds support; a model that cites [1][2] often means the first alone."""
-    needed: tuple[int, ...] = ()
-    best = 0.0
-    for number in known:
-        more = support(text, [evidence[n - 1].quote for n in (*needed, number)])
-        if more > best:
-            needed, best = (*needed, number), more
-    return needed
-
-
-def _numbered(
-    shown: Sequence[tuple[str, tuple[int, ...]]],
-    evidence: Sequence[Evidence],
-    warnings: tuple[str, ...],
-) -> Cited:
-    order = list(dict.fromkeys(n for _, cited in shown for n in cited))
-    marker = {n: position for position, n in enumerate(order, start=1)}
-    text = " ".join(_marked(text, [marker[n] for n in cited]) for text, cited in shown)
-    citations = tuple(
-        Citation(
-            marker=marker[n],
-            record=evidence[n - 1].record,
-            quote=evidence[n - 1].quote,
-            start=evidence[n - 1].start,
-            end=evidence[n - 1].end,
-            support=round(max(support(t, [evidence[n - 1].quote]) for t, c in shown if n in c), 3),
-        )
-        for n in order
+    desk = _Desk(evidence, verifier)
+    checked = [desk.check(s) for s in statements if carries_claim(s.text)]
+    shown = [item for item in checked if item.numbers or keep_unsupported]
+    order = tuple(dict.fromkeys(number for item in shown for number in item.numbers))
+    marker = {number: position for position, number in enumerate(order, start=1)}
+    claims = tuple(_claim(item, [marker[n] for n in item.numbers], say) for item in shown)
+    return Cited(
+        text=_laid_out(zip((item.statement.place for item in shown), claims, strict=True)),
+        claims=claims,
+        citations=tuple(desk.citation(n, marker[n], shown) for n in order),
+        warnings=tuple(_warnings(checked, keep_unsupported)),
     )
-    return Cited(text, citations, warnings)
+
+
+class _Desk:
+    """Evidence, and who compares it with statements."""
+
+    def __init__(self, evidence: Sequence[Evidence], verifier: Verifier) -> None:
+        self._evidence = evidence
+        self._verifier = verifier
+
+    def check(self, statement: Statement) -> _Checked:
+        """What a statement may cite: what it does cite, else what else supports it."""
+        known = tuple(n for n in statement.numbers if 1 <= n <= len(self._evidence))
+        unknown = len(statement.numbers) - len(known)
+        verdict = self._verify(statement.text, known)
+        if verdict.supported:
+            needed = self._needed(statement.text, known, verdict)
+            return _Checked(statement, needed, self._verify(statement.text, needed), unknown)
+        found, elsewhere = self._elsewhere(statement.text)
+        if found:
+            return _Checked(statement, found, elsewhere, unknown, moved=bool(known))
+        return _Checked(statement, (), verdict if known else elsewhere, unknown)
+
+    def citation(self, number: int, marker: int, shown: Sequence[_Checked]) -> Citation:
+        item = self._evidence[number - 1]
+        backed = [checked for checked in shown if number in checked.numbers]
+        support = max(self._share_in(number, checked) for checked in backed)
+        return Citation(marker, item.record, item.quote, item.start, item.end, round(support, 3))
+
+    def _verify(self, text: str, numbers: Sequence[int]) -> Verdict:
+        chosen = [self._evidence[number - 1] for number in numbers]
+        records = dict.fromkeys(item.record.id for item in chosen)
+        by_id = {item.record.id: item.record for item in chosen}
+        context = " ".join(
+            f"{record.title}. {record.abstract} {'; '.join(record.authors)}"
+            for record in (by_id[record_id] for record_id in records)
+        )
+        return self._verifier.verify(text, [item.quote for item in chosen], context)
+
+    def _needed(self, text: str, known: tuple[int, ...], verdict: Verdict) -> tuple[int, ...]:
+        """The cited evidence without what adds no support; the earlier of two like ones stays."""
+        for number in reversed(known):
+            rest = tuple(n for n in known if n != number)
+            without = self._verify(text, rest)
+            if without.supported and without.support > verdict.support - _ADDED_SUPPORT:
+                known = rest
+        return known
+
+    def _elsewhere(self, text: str) -> tuple[tuple[int, ...], Verdict]:
+        """The evidence that supports a text best, one sentence or two of the same abstract.
+
+        Without any, nothing and what is wrong with the likeliest.
+        """
+        every = range(1, len(self._evidence) + 1)
+        single: dict[tuple[int, ...], Verdict] = {(n,): self._verify(text, (n,)) for n in every}
+        if not single:
+            return (), Verdict(0.0)
+        likely = sorted(single, key=lambda numbers: -single[numbers].likeness)
+        pairs: dict[tuple[int, ...], Verdict] = {
+            (a, b): self._verify(text, (a, b))
+            for a, b in combinations(sorted(numbers[0] for numbers in likely[:_PAIRED]), 2)
+            if self._evidence[a - 1].record.id == self._evidence[b - 1].record.id
+        }
+        best = max(single, key=lambda numbers: single[numbers].support)
+        pair = max(pairs, key=lambda numbers: pairs[numbers].support, default=best)
+        found = single | pairs
+        if found[pair].support >= found[best].support + _WORTH_A_SECOND:
+            best = pair
+        return (best, found[best]) if _stands(found[best]) else ((), found[likely[0]])
+
+    def _share_in(self, number: int, checked: _Checked) -> float:
+        """How far one quote bears a statement out, which may need other quotes too."""
+        if checked.numbers == (number,):
+            return checked.verdict.support
+        return self._verify(checked.statement.text, (number,)).likeness
+
+
+def _stands(verdict: Verdict) -> bool:
+    return verdict.supported and verdict.compared
+
+
+def _claim(item: _Checked, markers: Sequence[int], say: Callable[[str], str]) -> Claim:
+    return Claim(
+        text=_marked(say(item.statement.text), markers),
+        markers=tuple(markers),
+        support=round(item.verdict.support, 3),
+        supported=bool(markers),
+    )
 
 
 def _marked(text: str, markers: Sequence[int]) -> str:
@@ -178,10 +182,29 @@ def _marked(text: str, markers: Sequence[int]) -> str:
     return f"{body} {signs}{stop}"
 
 
-def _warnings(unknown: int, dropped: int) -> tuple[str, ...]:
-    warnings = []
+def _laid_out(claims: Iterator[tuple[Place, Claim]]) -> str:
+    """The claims as running text, the items of lists each on a line."""
+    text, listing = "", False
+    for place, claim in claims:
+        if place == "item" or (place == "inside" and not listing):
+            text += ("\n- " if listing else "\n\n- ") + claim.text
+        elif place == "text" and listing:
+            text += f"\n\n{claim.text}"
+        else:
+            text += f" {claim.text}"
+        listing = place != "text"
+    return text.strip()
+
+
+def _warnings(checked: Sequence[_Checked], keep_unsupported: bool) -> Iterator[str]:
+    unknown = sum(item.unknown for item in checked)
     if unknown:
-        warnings.append(f"removed {unknown} citation marker(s) that stand for no evidence")
-    if dropped:
-        warnings.append(f"left out {dropped} sentence(s) that no retrieved sentence supports")
-    return tuple(warnings)
+        yield f"removed {unknown} citation marker(s) that stand for no evidence"
+    moved = sum(item.moved for item in checked)
+    if moved:
+        yield f"moved the marker(s) of {moved} sentence(s) to the evidence that supports them"
+    faults = [item.fault for item in checked if not item.numbers]
+    if faults:
+        done = "kept without markers" if keep_unsupported else "left out"
+        reasons = "; ".join(dict.fromkeys(faults))
+        yield f"{done} {len(faults)} sentence(s) that no retrieved sentence supports: {reasons}"

@@ -14,7 +14,6 @@ import contextlib
 import ipaddress
 import json
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -22,6 +21,9 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
+from rag.cli_eval import eval_
+from rag.cli_options import chosen_index, index_option, json_option, llm_option
+from rag.cli_output import print_data, progress_bar
 from rag.errors import IndexBusyError, LLMError, RagError, SetupError, SourceError, UsageError
 
 if TYPE_CHECKING:
@@ -84,27 +86,6 @@ class _Program(click.Group):
             return super().invoke(ctx)
 
 
-def _remember_index(ctx: click.Context, parameter: click.Parameter, value: str | None) -> None:
-    if value is not None:
-        ctx.find_root().obj = value
-
-
-_index_option = click.option(
-    "--index",
-    metavar="DIR",
-    expose_value=False,
-    callback=_remember_index,
-    help="Folder of the index.  [default: RAG_INDEX, else in the user's data directory]",
-)
-_json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-_llm_option = click.option(
-    "--llm",
-    metavar="LLM",
-    help="extractive, local, FILE.gguf, openai:MODEL, ollama:MODEL or anthropic:MODEL.  "
-    "[default: RAG_LLM, else local when installed, else extractive]",
-)
-
-
 _FILTERS = (
     ("--year", "YEAR", "Only of this year or range: 2021, 2019-2021, 2019- or -2021."),
     ("--venue", "WORDS", "Only of a venue with these words in its name."),
@@ -122,7 +103,7 @@ def _filter_options(command: Callable[..., None]) -> Callable[..., None]:
 
 @click.group(cls=_Program, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="abstract-qa", prog_name="rag")
-@_index_option
+@index_option
 def main() -> None:
     """Ask a collection of research-paper abstracts; get answers with checkable citations."""
     for stream in (sys.stdout, sys.stderr):
@@ -138,8 +119,8 @@ def main() -> None:
 @click.option("--keep-missing", is_flag=True, help="Keep abstracts that are gone from the files.")
 @click.option("--titles", is_flag=True, help="Take entries without an abstract by their title.")
 @click.option("--watch", is_flag=True, help="Go on until interrupted: ingest what changes there.")
-@_json_option
-@_index_option
+@json_option
+@index_option
 def ingest(
     paths: tuple[str, ...],
     rebuild: bool,
@@ -167,8 +148,8 @@ def ingest(
 
 @main.command()
 @click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
-@_json_option
-@_index_option
+@json_option
+@index_option
 def remove(sources: tuple[str, ...], as_json: bool) -> None:
     """Remove what was read from files or folders. What stands elsewhere too stays."""
     from rag.terminal import removal_text
@@ -179,15 +160,15 @@ def remove(sources: tuple[str, ...], as_json: bool) -> None:
         lambda window: window.remove(sources),
         llm="extractive",
     )
-    _print(report, as_json, removal_text)
+    print_data(report, as_json, removal_text)
 
 
 @main.command()
 @click.argument("query")
 @click.option("-k", default=10, show_default=True, type=click.IntRange(min=1), help="How many.")
 @_filter_options
-@_json_option
-@_index_option
+@json_option
+@index_option
 def search(query: str, k: int, as_json: bool, **given: str | None) -> None:
     """Find abstracts, best first. QUERY - reads the standard input."""
     from rag.answers import hit_dict
@@ -201,16 +182,16 @@ def search(query: str, k: int, as_json: bool, **given: str | None) -> None:
         lambda window: window.search(query, k=k, **filters),
         llm="extractive",
     )
-    _print(hits, as_json, hits_text)
+    print_data(hits, as_json, hits_text)
 
 
 @main.command()
 @click.argument("question")
-@_llm_option
+@llm_option
 @click.option("--history", metavar="FILE", help='Earlier turns: JSON [{"role", "content"}, ...].')
 @_filter_options
-@_json_option
-@_index_option
+@json_option
+@index_option
 def ask(
     question: str, llm: str | None, history: str | None, as_json: bool, **given: str | None
 ) -> None:
@@ -239,46 +220,18 @@ def ask(
     if streaming:
         _print_citations(answer)
     else:
-        _print(answer, as_json, _answer_text)
+        print_data(answer, as_json, _answer_text)
     if wanted and answer["llm"] != wanted:
         # The answer above is what there is without the LLM that was asked for.
         raise LLMError(answer["warnings"][0])
 
 
-@main.command("eval")
-@click.argument("questions", required=False, metavar="[QUESTIONS.jsonl]")
-@click.option("--retrieval", metavar="DIR", help="Score a test collection in BEIR layout instead.")
-@_llm_option
-@click.option("--only", metavar="TYPES", help="Question types to ask, separated by commas.")
-@click.option("--limit", type=click.IntRange(min=1), help="Ask only the first so many.")
-@click.option("--out", metavar="FILE", help="Keep results as JSONL; a second run goes on there.")
-@_json_option
-@_index_option
-def eval_(
-    questions: str | None,
-    retrieval: str | None,
-    llm: str | None,
-    only: str | None,
-    limit: int | None,
-    out: str | None,
-    as_json: bool,
-) -> None:
-    """Score the answers to labelled questions, or the retrieval on a test collection."""
-    from rag.terminal import evaluation_text
-
-    if (questions is None) == (retrieval is None):
-        raise UsageError("rag eval needs either QUESTIONS.jsonl or --retrieval DIR")
-    if retrieval is not None:
-        _print(_evaluate_retrieval(Path(retrieval)), as_json, _retrieval_text)
-        return
-    types = [name.strip() for name in only.split(",")] if only else []
-    result = _evaluate_answers(Path(questions or ""), llm, types, limit, Path(out) if out else None)
-    _print(result, as_json, evaluation_text)
+main.add_command(eval_)
 
 
 @main.command()
-@_json_option
-@_index_option
+@json_option
+@index_option
 def status(as_json: bool) -> None:
     """What the index holds, with which models, and whether it is healthy."""
     from rag.terminal import status_text
@@ -286,7 +239,7 @@ def status(as_json: bool) -> None:
     facts = _with_index(
         "rag status", lambda assistant: assistant.status(), lambda window: window.status()
     )
-    _print(facts, as_json, status_text)
+    print_data(facts, as_json, status_text)
 
 
 @main.command()
@@ -294,10 +247,10 @@ def status(as_json: bool) -> None:
 @click.option(
     "--port", default=7860, show_default=True, envvar="PORT", type=click.IntRange(1, 65535)
 )
-@_llm_option
+@llm_option
 @click.option("--prepare-local", is_flag=True, help="Install the local LLM behind the window.")
 @click.option("--allow-remote", is_flag=True, help="Let other machines in: there is no password.")
-@_index_option
+@index_option
 def chat(host: str, port: int, llm: str | None, prepare_local: bool, allow_remote: bool) -> None:
     """Serve the chat window until interrupted."""
     if not allow_remote and not _is_loopback(host):
@@ -315,7 +268,7 @@ def chat(host: str, port: int, llm: str | None, prepare_local: bool, allow_remot
     prepare_local = prepare_local and chosen in (None, "local") and not ready_local()
     writer = "extractive" if prepare_local else llm
     try:
-        assistant = Assistant.open(_index(), writer, what="the chat window", create=False)
+        assistant = Assistant.open(chosen_index(), writer, what="the chat window", create=False)
     except IndexBusyError as busy:
         if busy.url:
             raise IndexBusyError(
@@ -352,11 +305,6 @@ def install_local() -> None:
 # --- the index, here or in a window --------------------------------------------------------
 
 
-def _index() -> str | None:
-    index: str | None = click.get_current_context().find_root().obj
-    return index
-
-
 def _with_index(
     what: str,
     here: Callable[[Assistant], T],
@@ -370,10 +318,10 @@ def _with_index(
 
     try:
         # Before the imports that only an open index needs: a window answers at once.
-        refuse_if_busy(Settings.load(index=_index()).index)
+        refuse_if_busy(Settings.load(index=chosen_index()).index)
         from rag.assistant import Assistant
 
-        assistant = Assistant.open(index=_index(), llm=llm, what=what, create=create)
+        assistant = Assistant.open(index=chosen_index(), llm=llm, what=what, create=create)
     except IndexBusyError as busy:
         if not busy.url:
             raise
@@ -392,7 +340,7 @@ def _ingest(paths: Sequence[str], options: dict[str, bool]) -> dict[str, Any]:
         return report
 
     def here(assistant: Assistant) -> dict[str, Any]:
-        with _progress_bar() as progress:
+        with progress_bar() as progress:
             return assistant.ingest(files, progress=progress, **options).as_dict()
 
     return _with_index(
@@ -407,8 +355,8 @@ def _previewed(files: Sequence[Path], titles_suffice: bool) -> dict[str, Any] | 
     """What an ingest would do where there is no index yet, which must not make one."""
     from rag.assistant import preview
 
-    with _progress_bar() as progress:
-        report = preview(files, _index(), progress=progress, titles_suffice=titles_suffice)
+    with progress_bar() as progress:
+        report = preview(files, chosen_index(), progress=progress, titles_suffice=titles_suffice)
     return report.as_dict() if report else None
 
 
@@ -419,7 +367,7 @@ def _watch(paths: Sequence[str], options: dict[str, bool]) -> None:
 
     files = [Path(path) for path in paths]
     click.echo(f"watching {', '.join(paths)} (Ctrl-C ends it)", err=True)
-    for changed in changes(files, Settings.load(index=_index()).index):
+    for changed in changes(files, Settings.load(index=chosen_index()).index):
         try:
             _print_report(_ingest(paths, options), as_json=False, dry_run=False)
         except (IndexBusyError, SourceError) as error:
@@ -434,7 +382,7 @@ def _discard_index(paths: Sequence[str]) -> None:
 
     if not preview([Path(path) for path in paths]).read:
         raise SourceError(f"no abstract in {', '.join(paths)} to rebuild from; the index is kept")
-    rebuilt(_index())
+    rebuilt(chosen_index())
 
 
 # --- arguments -------------------------------------------------------------------------------
@@ -495,23 +443,12 @@ def _is_loopback(host: str) -> bool:
 # --- printing --------------------------------------------------------------------------------
 
 
-def _print(data: Any, as_json: bool, text: Callable[[Any], str]) -> None:
-    if as_json:
-        _print_json(data)
-    else:
-        click.echo(text(data))
-
-
 def _print_report(report: dict[str, Any], as_json: bool, dry_run: bool) -> None:
     from rag.terminal import report_text
 
     if dry_run and not as_json:
         click.echo("nothing was changed; an ingest would come to this:")
-    _print(report, as_json, report_text)
-
-
-def _print_json(data: Any) -> None:
-    click.echo(json.dumps(data, ensure_ascii=False, indent=2).encode("utf-8", "replace"))
+    print_data(report, as_json, report_text)
 
 
 def _echo(text: str, end: str = "\n") -> None:
@@ -539,127 +476,21 @@ def _stream(snapshots: Iterator[Answer]) -> Answer:
     shown = ""
     with Console(stderr=True).status("searching …") as waiting:
         for answer in snapshots:
-            if answer.stage == "reading":
-                waiting.update(_reading(answer))
-            elif answer.text:
-                waiting.stop()
-            if answer.text.startswith(shown):
-                _echo(answer.text[len(shown) :], end="")
-                shown = answer.text
-    # What was checked at the end may differ from what was written: then it is said again.
-    _echo("" if answer.text == shown else f"\n\n{answer.text}")
+            if answer.text == shown:
+                waiting.update(_doing(answer))
+                continue
+            # What is shown is checked and stays, so only what follows it is added.
+            waiting.stop()
+            _echo(answer.text[len(shown) :], end="")
+            shown = answer.text
+    _echo("")
     return answer
 
 
-def _reading(answer: Answer) -> str:
+def _doing(answer: Answer) -> str:
+    if answer.stage == "understanding":
+        return f"{answer.llm} is putting the question so that it can be searched …"
+    if answer.stage == "writing":
+        return f"{answer.llm} is writing: {answer.pending[-60:]}"
     papers = len({item.record.id for item in answer.evidence})
     return f"{answer.llm} is reading {len(answer.evidence)} sentences of {papers} abstracts …"
-
-
-@contextlib.contextmanager
-def _progress_bar() -> Iterator[Callable[[str, int, int], None]]:
-    """A bar on stderr, in a terminal only: a function of stage, number done and number of all."""
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        ProgressColumn,
-        Task,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-    from rich.text import Text
-
-    class Rate(ProgressColumn):
-        def render(self, task: Task) -> Text:
-            return Text(f"{task.speed:.1f}/s" if task.speed else "")
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        Rate(),
-        TimeRemainingColumn(),
-        TextColumn("left"),
-    )
-    console = Console(stderr=True)
-    with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
-    ) as bar:
-        task = bar.add_task("", total=None)
-        kind = ""
-
-        def show(stage: str, done: int, total: int) -> None:
-            nonlocal kind
-            if stage.split()[0] != kind:
-                # The rate of one stage says nothing about the next.
-                bar.reset(task)
-                kind = stage.split()[0]
-            bar.update(task, description=escape(stage), completed=done, total=total)
-
-        yield show
-
-
-# --- evaluation ------------------------------------------------------------------------------
-
-
-def _evaluate_answers(
-    path: Path, llm: str | None, types: Sequence[str], limit: int | None, out: Path | None
-) -> dict[str, Any]:
-    from rag.assistant import Assistant
-    from rag.evaluation import read_questions, run_questions, summarise
-
-    questions = read_questions(path, types, limit)
-    with Assistant.open(index=_index(), llm=llm, what="rag eval", create=False) as assistant:
-        with _progress_bar() as progress:
-            outcomes = run_questions(
-                assistant,
-                questions,
-                out,
-                lambda done, total, name: progress(f"asking {name}", done, total),
-            )
-        llm_name = assistant.llm_name
-    return {
-        "llm": llm_name,
-        "metrics": summarise(outcomes),
-        "questions": [outcome.as_dict() for outcome in outcomes],
-    }
-
-
-def _evaluate_retrieval(folder: Path) -> dict[str, Any]:
-    from rag.assistant import Assistant
-    from rag.evaluation import read_collection, run_collection, write_corpus
-
-    collection = read_collection(folder)
-    with tempfile.TemporaryDirectory() as temporary:
-        corpus = Path(temporary) / "corpus.txt"
-        ids = write_corpus(collection, corpus)
-        index = Path(temporary) / "index"
-        with (
-            Assistant.open(index=index, llm="extractive", what="rag eval") as assistant,
-            _progress_bar() as progress,
-        ):
-            report = assistant.ingest([corpus], progress=progress)
-            metrics = run_collection(
-                assistant,
-                collection,
-                ids,
-                lambda done, total, name: progress(f"searching {name}", done, total),
-            )
-    return {
-        "collection": str(folder),
-        "documents": len(collection.documents),
-        "records": report.as_dict()["records"],
-        "queries": len(collection.queries),
-        "metrics": metrics,
-    }
-
-
-def _retrieval_text(result: Mapping[str, Any]) -> str:
-    metrics = ", ".join(f"{name} {value:.3f}" for name, value in result["metrics"].items())
-    return (
-        f"{result['collection']}: {result['documents']} documents "
-        f"({result['records']} distinct), {result['queries']} queries\n{metrics}"
-    )

@@ -7,11 +7,16 @@ rather than abstracts.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Literal
 
 from rag.answers import Evidence, Hit
 from rag.index import Index
+from rag.injection import addresses_model
+from rag.questions import names_in
+from rag.records import Record
 from rag.retrieval import Retrieved
 from rag.vectors import StoredSentence
 from rag.words import terms
@@ -45,48 +50,94 @@ _ASKS = re.compile(
     r"could|should|would|will|has|have|had|in (?:what|which)|by how|to (?:what|which)|name|list)\b",
     re.IGNORECASE,
 )
+_LOOKS_FOR = re.compile(
+    r"^\W*(?:(?:is|are) there|any|do (?:you|we) (?:have|know)|has any\w*|have there been)\b"
+    r".{0,30}?\b(?:ways?|methods?|approach(?:es)?|works?|papers?|stud(?:y|ies)|research|techniques?|tools?|"
+    r"tricks?|theor(?:y|ies)|maths?|mathematics|ideas?)\b|"
+    r"^\W*how (?:can|could|might|would|do|should) (?:i|we|you|one|someone)\b",
+    re.IGNORECASE,
+)
+# An abstract whose score is this share of the best one's is no side of a comparison.
+_NO_SIDE = 0.45
+
+Way = Literal["detail", "find", "compare"]
 
 
 @dataclass(frozen=True, slots=True)
 class Selected:
-    """Evidence, best first, and whether the question looks for papers rather than a detail."""
+    """Evidence and how it is to be read.
+
+    evidence:  best first; abstract by abstract when several are compared
+    way:       "detail": some sentences hold the answer; "find": one of the abstracts is what
+               is looked for; "compare": each of the abstracts is a part of the answer
+    ignored:   sentences left out because they give orders to a model
+    scores:    of the abstracts, by record id, as retrieved
+    """
 
     evidence: tuple[Evidence, ...]
-    seeks_papers: bool = False
+    way: Way = "detail"
+    ignored: int = 0
+    scores: Mapping[str, float] = field(default_factory=dict)
+
+
+def select_evidence(index: Index, retrieved: Retrieved, papers: int = 0) -> Selected:
+    """The sentences most likely to hold the answer, best first.
+
+    A sentence scores by its abstract's score, its cosine with the question, the share of the
+    question's weight that its words cover, and whether it states a contribution. At most
+    SENTENCES of them, at most TOKENS tokens of the embedding model together, from the best
+    ABSTRACTS abstracts. For keywords and paraphrases, the four best sentences of each of the
+    four best abstracts instead; for a comparison, of each of the best `papers`.
+    """
+    read = _scored(index, retrieved)
+    scored = [item for item in read if not addresses_model(item.quote)]
+    ignored = len(read) - len(scored)
+    scores = {hit.record.id: hit.score for hit in retrieved.hits}
+    if papers:
+        chosen = _side_by_side(_sides(retrieved, papers), scored)
+        return Selected(chosen, "compare", ignored, scores)
+    chosen = _within_budget(index, scored)
+    if _seeks_papers(retrieved.question, chosen):
+        surveyed = [hit.record.id for hit in retrieved.hits[:_SURVEYED]]
+        return Selected(_side_by_side(surveyed, scored), "find", ignored, scores)
+    return Selected(chosen, "detail", ignored, scores)
+
+
+def names_apart(names: Sequence[str], hits: Sequence[Hit]) -> bool:
+    """Whether names of one question stand in different abstracts only: then it asks about two.
+
+    Each name must stand in a retrieved abstract, and no abstract may hold two of them.
+    """
+    holders = [{h.record.id for h in hits if _holds(h.record, name)} for name in names]
+    return len(names) > 1 and all(holders) and all(not a & b for a, b in combinations(holders, 2))
+
+
+def _holds(record: Record, name: str) -> bool:
+    return name.casefold() in f"{record.title} {record.abstract}".casefold()
 
 
 def _seeks_papers(question: str, evidence: Sequence[Evidence]) -> bool:
-    """Whether a question is keywords, or put in other words than the evidence."""
+    """Whether a question is keywords, asks for work on something, or is put in other words."""
+    if _LOOKS_FOR.search(question) and not names_in(question):
+        return True
     words = terms(question)
     held = set(terms(" ".join(item.quote for item in evidence)))
     shared = sum(word in held for word in words)
     return not _ASKS.search(question) or shared < _SHARED_WORDS * len(words)
 
 
-def select_evidence(index: Index, retrieved: Retrieved) -> Selected:
-    """The sentences most likely to hold the answer, best first.
-
-    A sentence scores by its abstract's score, its cosine with the question, the share of the
-    question's weight that its words cover, and whether it states a contribution. At most
-    SENTENCES of them, at most TOKENS tokens of the embedding model together, from the best
-    ABSTRACTS abstracts. For a question that seeks papers, the four best sentences of each of
-    the four best abstracts instead.
-    """
-    scored = _scored(index, retrieved)
-    chosen = _within_budget(index, scored)
-    if _seeks_papers(retrieved.question, chosen):
-        return Selected(_survey(retrieved, scored), seeks_papers=True)
-    return Selected(chosen)
+def _sides(retrieved: Retrieved, papers: int) -> list[str]:
+    best = retrieved.hits[0].score if retrieved.hits else 0.0
+    return [h.record.id for h in retrieved.hits[:papers] if h.score >= _NO_SIDE * best]
 
 
-def _survey(retrieved: Retrieved, scored: Sequence[Evidence]) -> tuple[Evidence, ...]:
-    best = {hit.record.id: _SURVEYED_SENTENCES for hit in retrieved.hits[:_SURVEYED]}
-    chosen = []
-    for item in scored:
-        if best.get(item.record.id, 0):
-            best[item.record.id] -= 1
-            chosen.append(item)
-    return tuple(chosen)
+def _side_by_side(records: Sequence[str], scored: Sequence[Evidence]) -> tuple[Evidence, ...]:
+    """The best sentences of each record, record by record."""
+    return tuple(
+        item
+        for record in records
+        for item in [e for e in scored if e.record.id == record][:_SURVEYED_SENTENCES]
+    )
 
 
 def _within_budget(index: Index, scored: Sequence[Evidence]) -> tuple[Evidence, ...]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from llama_index.core.base.base_retriever import BaseRetriever
@@ -31,7 +31,7 @@ from rag.records import Record
 _PASSAGES, _SENTENCES, _LEXICAL = 100, 200, 100
 _POWER = 1.5
 
-MAX_QUESTION_CHARACTERS = 8000
+MAX_QUESTION_CHARACTERS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,12 @@ class Retrieved:
     question: str
     vector: np.ndarray
     hits: tuple[Hit, ...]
+
+    def joined(self, other: Retrieved, k: int) -> Retrieved:
+        """The same with the hits of another search among its own, each at its better score."""
+        best = {hit.record.id: hit for hit in sorted((*self.hits, *other.hits), key=_by_score)}
+        ranked = sorted(best.values(), key=lambda hit: (-hit.score, hit.record.id))
+        return replace(self, hits=tuple(ranked[:k]))
 
 
 def checked_question(question: str) -> str:
@@ -77,6 +83,10 @@ def retrieve(index: Index, question: str, k: int, filters: Filters = NO_FILTERS)
     entries = index.catalogue.get(ranked)  # an id unknown here is left from an interruption
     hits = [Hit(entries[id_].record, scores[id_]) for id_ in ranked if id_ in entries]
     return Retrieved(question, vector, tuple(hits[:k]))
+
+
+def _by_score(hit: Hit) -> float:
+    return hit.score
 
 
 def _best(found: Iterable[tuple[str, float]]) -> dict[str, float]:

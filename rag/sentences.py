@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 Span = tuple[int, int]
 
@@ -26,15 +27,15 @@ _LAST_WORD = re.compile(r"([^\s(\[{]+)$")
 _STARTS_LOWER = re.compile(r"\s*[a-z]")
 
 
-def split_sentences(text: str) -> tuple[Span, ...]:
+def split_sentences(text: str, maths: Sequence[Span] | None = None) -> tuple[Span, ...]:
     """Spans `(start, end)` of the sentences of `text`, in order.
 
     `text[start:end]` is a sentence without the white space around it; together the spans
     cover every character that is not white space. A full stop ends no sentence inside TeX
     maths, after an abbreviation or an initial, or before a word in lower case; Chinese and
-    Japanese stops need no space after them.
+    Japanese stops need no space after them. `maths` are the spans of TeX maths, if known.
     """
-    maths = maths_spans(text)
+    maths = maths_spans(text) if maths is None else maths
     spans, start = [], 0
     for stop in _STOP.finditer(text):
         if any(a < stop.start() < b - 1 for a, b in maths) or not _ends_sentence(text, start, stop):

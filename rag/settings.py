@@ -5,6 +5,7 @@
     RAG_API_BASE     address of the API            default: the provider's own
     RAG_API_KEY      key of the API                default: the provider's own variable
     RAG_EMBED_MODEL  package name, path or hub name of a sentence-transformers model
+    RAG_UNSUPPORTED  drop | mark: what becomes of sentences that nothing supports; default drop
     RAG_CHROMA_URL   a Chroma server in place of the embedded store; not served yet
 
 Settings only hold and check values; what is built from them is built elsewhere.
@@ -15,7 +16,7 @@ from __future__ import annotations
 import difflib
 import os
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import platformdirs
 from pydantic import Field, SecretStr, ValidationError, field_validator
@@ -48,6 +49,7 @@ class Settings(BaseSettings):
     api_base: str | None = None
     api_key: SecretStr | None = None
     embed_model: str = Field(default=DEFAULT_EMBED_MODEL, min_length=1)
+    unsupported: Literal["drop", "mark"] = "drop"
     chroma_url: str | None = None
 
     @classmethod

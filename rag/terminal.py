@@ -1,4 +1,4 @@
-"""Answers, hits, reports and metrics as terminal text, from the JSON data of the commands.
+"""Answers, hits and reports as terminal text, from the JSON data of the commands.
 
 It works on the JSON data, not on the types behind it, so that what a chat window answered
 for the command line looks the same as what was answered here. Pure, except for the file
@@ -17,22 +17,6 @@ Json = Mapping[str, Any]
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _TEXT_SHOWN = 200
 _SKIPS_SHOWN = 50
-# Two lines of head for each metric, so that the table stays about 120 columns wide.
-_HEADS = {
-    "questions": ("", "n"),
-    "hit_at_1": ("", "hit@1"),
-    "recall_at_5": ("", "recall@5"),
-    "key_fact_recall": ("key", "facts"),
-    "all_facts": ("all", "facts"),
-    "wrongly_refused": ("wrongly", "refused"),
-    "refusal_recall": ("rightly", "refused"),
-    "exact_quotes": ("exact", "quotes"),
-    "citation_precision": ("citation", "precision"),
-    "citation_recall": ("citation", "recall"),
-    "median_retrieve_s": ("retrieve", "s"),
-    "median_first_token_s": ("first", "word s"),
-    "median_total_s": ("total", "s"),
-}
 
 
 def printable(text: str) -> str:
@@ -47,6 +31,8 @@ def citations_text(answer: Json) -> str:
         for c in answer["citations"]
     ]
     lines += [f"warning: {warning}" for warning in answer["warnings"]]
+    if answer.get("standalone_question", "") != answer.get("question", ""):
+        lines.append(f"asked as: {_one_line(answer['standalone_question'])}")
     total = answer["timings"].get("total_s")
     lines.append(f"answered by {answer['llm']}" + (f" in {total:.1f} s" if total else ""))
     return printable("\n".join(lines))
@@ -86,24 +72,6 @@ def removal_text(report: Json) -> str:
 def status_text(status: Json) -> str:
     """One line a fact; nested facts are indented below their name."""
     return printable("\n".join(_status_lines(status, indent="")))
-
-
-def evaluation_text(result: Json) -> str:
-    """A table of the metrics, a line a question type, without metrics that no type has."""
-    metrics = result["metrics"]
-    names = [name for name in _HEADS if any(row[name] is not None for row in metrics.values())]
-    rows = [
-        ["", *(_HEADS[name][0] for name in names)],
-        ["type", *(_HEADS[name][1] for name in names)],
-    ]
-    rows += [[type_, *(_number(row[name]) for name in names)] for type_, row in metrics.items()]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = [
-        row[0].ljust(widths[0])
-        + "".join("  " + cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))
-        for row in rows
-    ]
-    return printable("\n".join([f"LLM: {result['llm']}", *lines]))
 
 
 def _status_lines(value: Any, indent: str) -> list[str]:
@@ -148,9 +116,3 @@ def _start(text: str) -> str:
 
 def _one_line(text: str) -> str:
     return " ".join(text.split())
-
-
-def _number(value: float | None) -> str:
-    if value is None:
-        return "–"
-    return str(value) if isinstance(value, int) else f"{value:.3f}"

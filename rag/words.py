@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 
 import tantivy
 
@@ -15,7 +16,23 @@ _STOP_WORDS = frozenset(
     "through to too under until up us use used uses using very was way we were what when where "
     "which while who whom whose why will with would you your".split()
 )
-_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+
+# What TeX commands stand for in running text; Greek letters are written out, and any other
+# command only says how its argument looks.
+_TEX_SYMBOLS = {
+    "times": "×", "le": "≤", "leq": "≤", "ge": "≥", "geq": "≥", "lt": "<", "gt": ">", "pm": "±",
+    "sqrt": "√", "approx": "~", "sim": "~", "cdot": "·", "infty": "∞", "ell": "l", "dots": "…",
+    "ldots": "…", "to": "→", "rightarrow": "→", "quad": " ", "newline": " ",
+}  # fmt: skip
+_GREEK = frozenset(
+    "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron pi rho "
+    "sigma tau upsilon phi chi psi omega".split()
+)
+_TEX_COMMAND = re.compile(r"\\([A-Za-z]+)\s*|\\([^A-Za-z])")
+_MARK_UP = re.compile(r"[{}$*_^`]")
+_GREEK_SIGN = re.compile(r"[\u0370-\u03ff\u2206]")
+_HYPHENS = re.compile(r"[\u2010-\u2013\u2212]")
+_THOUSANDS = re.compile(r"(?<=\d)[,'’\u00a0\u2009\u202f](?=\d{3}(?!\d))")
 
 
 def analyzer() -> tantivy.TextAnalyzer:
@@ -35,12 +52,53 @@ _STOP_STEMS = _STOP_WORDS | {stem for word in _STOP_WORDS for stem in _ANALYZER.
 
 def terms(text: str) -> tuple[str, ...]:
     """The distinct stemmed words of `text` that carry meaning, in order."""
-    return tuple(dict.fromkeys(word for word in _ANALYZER.analyze(text) if word not in _STOP_STEMS))
+    return tuple(dict.fromkeys(word for word in _ANALYZER.analyze(text) if carries_meaning(word)))
 
 
-def numbers(text: str) -> frozenset[str]:
-    """The numbers written in digits in `text`, without separators of thousands."""
-    return frozenset(
-        re.sub(r",(?=\d{3}(?!\d))", "", match.group()).rstrip(".,")
-        for match in _NUMBER.finditer(text)
-    )
+def stems(text: str) -> list[str]:
+    """Every word of `text`, stemmed, in order."""
+    return list(_ANALYZER.analyze(text))
+
+
+def carries_meaning(stem: str) -> bool:
+    """Whether a stem is more than a function word."""
+    return stem not in _STOP_STEMS
+
+
+def plain(text: str) -> str:
+    r"""`text` in one spelling, so that two ways to write the same thing compare equal.
+
+    TeX and Markdown are read, Greek letters written out, accents dropped, hyphens and
+    separators of thousands made one: `$\tau$-bench` and `τ‑bench` both give "tau-bench",
+    `25\%` gives "25%", and `2{,}864` gives "2864". For comparing, not for showing.
+    """
+    if "\\" in text:
+        text = _TEX_COMMAND.sub(_tex_symbol, text)
+    text = _THOUSANDS.sub("", _MARK_UP.sub("", text))
+    if text.isascii():
+        return text.replace("--", " - ")
+    text = _HYPHENS.sub("-", text).replace("—", " - ").replace("’", "'")
+    text = unicodedata.normalize("NFKC", _GREEK_SIGN.sub(_greek_name, text))
+    # Kana and Hangul come apart as well, and are put together again.
+    bare = (sign for sign in unicodedata.normalize("NFD", text) if not _is_accent(sign))
+    return unicodedata.normalize("NFC", "".join(bare)).replace("--", " - ")
+
+
+def _is_accent(sign: str) -> bool:
+    return "\u0300" <= sign <= "\u036f"
+
+
+def _tex_symbol(match: re.Match[str]) -> str:
+    name, sign = match.groups()
+    if sign is not None:
+        return sign if sign in "%&$#_{}" else " "
+    letter = name.casefold().removeprefix("var")
+    return letter if letter in _GREEK else _TEX_SYMBOLS.get(name, "")
+
+
+def _greek_name(match: re.Match[str]) -> str:
+    if match.group() == "\u2206":  # the increment sign, written for a capital delta
+        return "delta"
+    words = unicodedata.name(match.group(), "").casefold().split()
+    names = [word for word in words if word.replace("lamda", "lambda") in _GREEK]
+    return names[0].replace("lamda", "lambda") if names else match.group()

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from collections.abc import Iterator, Sequence
 
 import pytest
 
-from rag.answering import AbstractQueryEngine, last_of, stream_answer
-from rag.answers import Answer, Evidence
+from rag.answering import (
+    DEFAULT_OPTIONS,
+    AbstractQueryEngine,
+    Options,
+    last_of,
+    stream_answer,
+)
+from rag.answers import Answer
 from rag.assistant import Assistant
-from rag.conversation import Asked
+from rag.conversation import Turn
 from rag.errors import LLMError, UsageError
+from rag.evidence import Selected
 
 pytestmark = pytest.mark.slow
 
@@ -20,20 +28,29 @@ QUESTION = "By how much does UniMatch improve AUROC on MoleculeNet?"
 
 
 class Scripted:
-    """A writer that writes what it was given and remembers what it was asked."""
+    """A writer that writes what it was given and remembers what it was asked.
+
+    `replies` are given to short requests (rewriting, translation), in order.
+    """
 
     name = "scripted"
 
-    def __init__(self, *deltas: str | Exception, pause: float = 0.0) -> None:
+    def __init__(
+        self, *deltas: str | Exception, pause: float = 0.0, replies: Sequence[str] = ()
+    ) -> None:
         self.deltas = deltas
         self.pause = pause
-        self.asked: list[Asked] = []
+        self.replies = list(replies)
+        self.requests: list[str] = []
+        self.asked: list[tuple[str, Selected]] = []
         self.cancelled = threading.Event()
 
-    def write(
-        self, asked: Asked, evidence: Sequence[Evidence], cancel: threading.Event
-    ) -> Iterator[str]:
-        self.asked.append(asked)
+    def complete(self, message: str, max_tokens: int, cancel: threading.Event) -> str:
+        self.requests.append(message)
+        return self.replies.pop(0) if self.replies else ""
+
+    def write(self, question: str, selected: Selected, cancel: threading.Event) -> Iterator[str]:
+        self.asked.append((question, selected))
         for delta in self.deltas:
             if cancel.wait(self.pause):
                 self.cancelled.set()
@@ -43,8 +60,14 @@ class Scripted:
             yield delta
 
 
-def answer(sample: Assistant, writer: Scripted | None, question: str = QUESTION) -> Answer:
-    return last_of(stream_answer(sample._index, writer, Asked(question, question), 10))
+def answer(
+    sample: Assistant,
+    writer: Scripted | None,
+    question: str = QUESTION,
+    history: Sequence[Turn] = (),
+    options: Options = DEFAULT_OPTIONS,
+) -> Answer:
+    return last_of(stream_answer(sample._index, writer, question, history, options))
 
 
 def test_an_answer_cites_the_sentence_that_says_it(sample: Assistant) -> None:
@@ -61,15 +84,48 @@ def test_an_answer_cites_the_sentence_that_says_it(sample: Assistant) -> None:
 
 def test_snapshots_start_with_evidence_and_grow(sample: Assistant) -> None:
     writer = Scripted("UniMatch improves", " AUROC", " by 2.87% [1].", pause=0.01)
-    asked = Asked(QUESTION, QUESTION)
-    snapshots = list(stream_answer(sample._index, writer, asked, 10))
+    snapshots = list(stream_answer(sample._index, writer, QUESTION))
     assert (snapshots[0].stage, snapshots[0].text) == ("reading", "")
     assert snapshots[0].evidence
     assert snapshots[0].retrieved[0].record.label == "UniMatch"
-    texts = [s.text for s in snapshots if s.stage == "writing"]
-    assert texts[0] == "UniMatch improves"
-    assert [len(t) for t in texts] == sorted(len(t) for t in texts)
-    assert snapshots[-1] == answer(sample, writer) or snapshots[-1].text == texts[-1]
+    pending = [s.pending for s in snapshots if s.stage == "writing" and s.pending]
+    assert pending[0] == "UniMatch improves"
+    assert [len(p) for p in pending] == sorted(len(p) for p in pending)
+    assert (snapshots[-1].text, snapshots[-1].pending) == (
+        "UniMatch improves AUROC by 2.87% [1].",
+        "",
+    )
+
+
+def test_a_sentence_is_shown_once_it_is_checked_and_never_taken_back(sample: Assistant) -> None:
+    draft = (
+        "UniMatch improves AUROC by 2.87% [1]. Paris is the capital of France [1]. "
+        "It gains 6.52% in ∆AUPRC [1]."
+    )
+    writer = Scripted(*draft.split(" ")[:1], *(f" {word}" for word in draft.split(" ")[1:]))
+    texts = [s.text for s in stream_answer(sample._index, writer, QUESTION)]
+    assert all(now.startswith(before) for before, now in itertools.pairwise(texts))
+    assert not any("Paris" in text for text in texts)
+    assert texts[-1].count("[1]") == 2
+
+
+def test_streamed_or_not_the_answer_is_the_same(sample: Assistant) -> None:
+    draft = "UniMatch improves AUROC by 2.87% [1]. It gains 6.52% in ∆AUPRC [1]."
+    whole = answer(sample, Scripted(draft))
+    growing = answer(sample, Scripted(*draft))
+    assert (whole.text, whole.citations) == (growing.text, growing.citations)
+
+
+def test_unsupported_sentences_are_marked_by_choice(sample: Assistant) -> None:
+    draft = "UniMatch improves AUROC by 2.87% [1]. Paris is the capital of France."
+    dropped = answer(sample, Scripted(draft))
+    marked = answer(sample, Scripted(draft), options=Options(unsupported="mark"))
+    assert "Paris" not in dropped.text
+    assert "Paris" in marked.text
+    assert [claim.supported for claim in marked.claims] == [True, False]
+    assert dropped.warnings
+    assert marked.warnings
+    assert dropped.support > marked.support
 
 
 @pytest.mark.parametrize("draft", ["NOT FOUND", "Not found.", "NOT FOUND in the abstracts"])
@@ -103,7 +159,7 @@ def test_without_an_llm_the_answer_is_the_best_evidence(sample: Assistant) -> No
 
 def test_closing_the_stream_stops_the_writer(sample: Assistant) -> None:
     writer = Scripted("UniMatch ", *["is good "] * 500, pause=0.02)
-    stream = stream_answer(sample._index, writer, Asked(QUESTION, QUESTION), 10)
+    stream = stream_answer(sample._index, writer, QUESTION)
     while next(stream).stage != "writing":
         pass
     stream.close()  # type: ignore[attr-defined]
@@ -112,7 +168,7 @@ def test_closing_the_stream_stops_the_writer(sample: Assistant) -> None:
 
 def test_a_silent_writer_does_not_silence_the_stream(sample: Assistant) -> None:
     writer = Scripted("UniMatch improves it [1].", pause=1.0)
-    stream = stream_answer(sample._index, writer, Asked(QUESTION, QUESTION), 10)
+    stream = stream_answer(sample._index, writer, QUESTION)
     next(stream)
     started = time.perf_counter()
     assert next(stream).stage == "reading"
@@ -148,3 +204,122 @@ def test_the_query_engine_gives_the_same_answer_with_nodes(sample: Assistant) ->
     assert [n.node.node_id for n in response.source_nodes] == [
         hit.record.id for hit in direct.retrieved
     ]
+
+
+HISTORY = (
+    {"role": "user", "content": "What is UniMatch?"},
+    {"role": "assistant", "content": "A network for few-shot molecular property prediction [1]."},
+)
+
+
+def test_a_follow_up_is_rewritten_shown_and_answered(sample: Assistant) -> None:
+    rewritten = "By how much does UniMatch improve AUROC?"
+    writer = Scripted("UniMatch improves AUROC by 2.87% [1].", replies=[rewritten])
+    result = answer(sample, writer, "by how much does it improve AUROC?", HISTORY)
+    assert (result.question, result.standalone_question) == (
+        "by how much does it improve AUROC?",
+        rewritten,
+    )
+    assert writer.asked[0][0] == rewritten
+    assert result.retrieved[0].record.label == "UniMatch"
+
+
+@pytest.mark.parametrize("reply", ["", "Sure! The answer is 5 [1].", "What is the moon made of?"])
+def test_a_rewriting_that_strays_is_not_used(sample: Assistant, reply: str) -> None:
+    writer = Scripted("UniMatch improves AUROC by 2.87% [1].", replies=[reply])
+    result = answer(sample, writer, "by how much does it improve AUROC?", HISTORY)
+    assert result.standalone_question == "by how much does it improve AUROC? (UniMatch)"
+
+
+@pytest.mark.parametrize("question", [QUESTION, "Which algorithm minimises spectral risks?"])
+def test_a_question_that_stands_by_itself_is_not_rewritten(
+    sample: Assistant, question: str
+) -> None:
+    for history in ((), HISTORY):
+        writer = Scripted("NOT FOUND")
+        assert answer(sample, writer, question, history).standalone_question == question
+        assert writer.requests == []
+
+
+def test_a_topic_change_leaves_the_old_sources_behind(sample: Assistant) -> None:
+    result = answer(sample, None, "What does the SOREL algorithm minimise?", HISTORY)
+    assert "UniMatch" not in {c.record.label for c in result.citations}
+
+
+def test_a_question_in_another_language_is_searched_in_english_and_answered_in_its_own(
+    sample: Assistant,
+) -> None:
+    writer = Scripted(
+        "UniMatch improves AUROC by 2.87% [1].",
+        replies=["By how much does UniMatch improve AUROC?", "UniMatch mejora el AUROC un 2.87%."],
+    )
+    result = answer(sample, writer, "¿Cuánto mejora UniMatch el AUROC?")
+    assert result.text == "UniMatch mejora el AUROC un 2.87% [1]."
+    assert "2.87% in AUROC" in result.citations[0].quote
+    assert result.standalone_question == "¿Cuánto mejora UniMatch el AUROC?"
+
+
+def test_nothing_is_translated_while_the_llm_still_writes(sample: Assistant) -> None:
+    """A local LLM does one thing at a time: asked within its own draft it would wait for itself."""
+
+    class OneAtATime(Scripted):
+        writing = False
+
+        def complete(self, message: str, max_tokens: int, cancel: threading.Event) -> str:
+            assert not self.writing
+            return super().complete(message, max_tokens, cancel)
+
+        def write(
+            self, question: str, selected: Selected, cancel: threading.Event
+        ) -> Iterator[str]:
+            self.writing = True
+            yield from super().write(question, selected, cancel)
+            self.writing = False
+
+    writer = OneAtATime(
+        "UniMatch improves AUROC by 2.87% [1]. ",
+        "It gains 6.52% in ∆AUPRC [1].",
+        replies=["How does UniMatch gain?", "AUROC: 2.87%.", "∆AUPRC: 6.52%."],
+    )
+    result = answer(sample, writer, "¿Cuánto mejora UniMatch el AUROC?")
+    assert result.text == "AUROC: 2.87% [1]. ∆AUPRC: 6.52% [1]."
+
+
+def test_a_translation_that_changes_a_number_is_not_shown(sample: Assistant) -> None:
+    writer = Scripted(
+        "UniMatch improves AUROC by 2.87% [1].",
+        replies=["How does UniMatch gain?", "UniMatch: 3.87%."],
+    )
+    assert "2.87%" in answer(sample, writer, "¿Cuánto mejora UniMatch el AUROC?").text
+
+
+def test_a_refusal_is_in_the_language_of_the_question(sample: Assistant) -> None:
+    result = answer(sample, Scripted("NOT FOUND"), "¿Cuántas GPU usó UniMatch?")
+    assert result.text.startswith("Los resúmenes no responden")
+
+
+def test_what_is_missing_of_a_partly_answered_question_is_said(sample: Assistant) -> None:
+    draft = "UniMatch improves AUROC by 2.87% [1].\nMISSING: how many GPUs it took"
+    result = answer(sample, Scripted(draft))
+    assert result.answerable
+    assert result.text.endswith("The abstracts do not say: how many GPUs it took")
+    assert len(result.citations) == 1
+
+
+def test_a_comparison_reads_sentences_of_both_sides(sample: Assistant) -> None:
+    writer = Scripted("NOT FOUND")
+    answer(sample, writer, "UniMatch versus SOREL: what problem does each one solve?")
+    selected = writer.asked[0][1]
+    assert selected.way == "compare"
+    assert {e.record.label for e in selected.evidence} == {"UniMatch", "SOREL"}
+
+
+def test_a_very_long_question_is_answered_without_an_exception(sample: Assistant) -> None:
+    long = f"{'some background on molecules and few-shot learning ' * 250} {QUESTION}"
+    assert answer(sample, None, long).retrieved
+
+
+def test_an_echo_of_a_yes_or_no_question_gives_way_to_what_it_cites(sample: Assistant) -> None:
+    writer = Scripted("Yes, UniMatch outperforms other methods on MoleculeNet [1].")
+    result = answer(sample, writer, "Does UniMatch outperform other methods on MoleculeNet?")
+    assert result.text.removesuffix(" [1].") in " ".join(result.citations[0].quote.split())

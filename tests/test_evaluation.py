@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rag.answers import Answer, Citation, Hit
+from rag.answers import Answer, Citation, Claim, Hit
 from rag.errors import LLMError, UsageError
 from rag.evaluation import (
     Outcome,
@@ -24,7 +24,7 @@ from rag.evaluation import (
     summarise,
     write_corpus,
 )
-from rag.evaluation.labelled import holds_fact, is_exact, is_gold
+from rag.evaluation.gold import holds_fact, is_exact, is_gold, located, shows, unknown_gold
 from rag.records import Record, Source
 
 
@@ -84,6 +84,56 @@ def test_a_quote_must_be_the_slice_that_it_claims() -> None:
     assert not is_exact(Citation(1, record(1), "", 2, 2, 1.0))
 
 
+def test_gold_that_no_record_has_is_told() -> None:
+    records = [record(1), record(2, doi="10.1/AB")]
+    gold = ["000-01", "10.1/ab", "000-03", "id2", "000-03"]
+    assert unknown_gold(gold, records) == ["000-03"]
+
+
+ABSTRACT = Record(
+    "z", "We study  tea.\nTea-Bench has 312 tasks. Few are solved.", Source("/d/0", 1)
+)
+
+
+def quoting(quote: str) -> Citation:
+    start = ABSTRACT.abstract.find(quote)
+    return Citation(1, ABSTRACT, quote, start, start + len(quote), 1.0)
+
+
+@pytest.mark.parametrize(
+    ("passage", "found"),
+    [
+        ("We study tea.", "We study  tea"),
+        ("TEA BENCH has 312", "Tea-Bench has 312"),
+        ("312 tasks; few", "312 tasks. Few"),
+        ("Coffee", None),
+        ("...", None),
+    ],
+)
+def test_a_passage_is_found_by_its_letters(passage: str, found: str | None) -> None:
+    span = located(passage, ABSTRACT.abstract)
+    assert (span and ABSTRACT.abstract[slice(*span)]) == found
+
+
+@pytest.mark.parametrize(
+    ("quote", "shown"),
+    [
+        ("Tea-Bench has 312 tasks.", True),
+        ("312 tasks.", True),
+        (ABSTRACT.abstract, True),
+        ("tasks. Few are solved.", False),
+        ("We study  tea.", False),
+    ],
+)
+def test_a_quote_shows_a_sentence_that_it_shares_half_with(quote: str, shown: bool) -> None:
+    assert shows(quoting(quote), "Tea-Bench has 312 tasks.") is shown
+
+
+def test_a_quote_that_is_no_slice_is_looked_for() -> None:
+    assert shows(Citation(1, ABSTRACT, "tea bench has 312 tasks", 0, 0, 1.0), "has 312 tasks.")
+    assert not shows(Citation(1, ABSTRACT, "coffee", 0, 0, 1.0), "has 312 tasks.")
+
+
 # --- scoring and summing up ------------------------------------------------------------------
 
 
@@ -93,9 +143,12 @@ def outcomes() -> list[Outcome]:
     timings = {"retrieve_s": 0.1, "first_token_s": 1.0, "total_s": 2.0}
     return [
         score(
-            Question("1", "fact", "q", gold=("000-01",), key_facts=("red", "blue|azure")),
+            Question(
+                "1", "fact", "q", ("000-01",), ("red", "blue|azure"), evidence=("Text 1.", "Ah.")
+            ),
             answer(
                 "Red [1] and azure [2][3].",
+                claims=(Claim("Red and azure.", (1, 2, 3), 0.9), Claim("Azure.", (2,), 0.7)),
                 retrieved=(Hit(a, 1.0), Hit(b, 0.5)),
                 citations=(cite(a), cite(b, 2), Citation(3, a, "no slice", 0, 4, 1.0)),
                 timings=timings,
@@ -103,9 +156,12 @@ def outcomes() -> list[Outcome]:
             "local",
         ),
         score(
-            Question("2", "compare", "q", gold=("000-01", "000-03"), key_facts=("red", "blue")),
+            Question(
+                "2", "compare", "q", ("000-01", "000-03"), ("red", "blue"), evidence=("Text 1.",)
+            ),
             answer(
                 "Red [1].",
+                claims=(Claim("Red.", (1,), 0.4),),
                 retrieved=tuple(Hit(record(n), 1.0) for n in (2, 1, 4, 5, 6, 3)),
                 citations=(cite(c),),
                 timings={**timings, "total_s": 4.0},
@@ -130,18 +186,34 @@ def test_the_overall_metrics() -> None:
     assert overall == {
         "questions": 4,
         "hit_at_1": pytest.approx(2 / 3),
+        "recall_at_1": pytest.approx((1 + 0 + 1) / 3),
         "recall_at_5": pytest.approx((1 + 1 / 2 + 1) / 3),
+        "recall_at_10": 1.0,
+        "ndcg_at_10": pytest.approx(
+            (1 + (1 / math.log2(3) + 1 / math.log2(7)) / (1 + 1 / math.log2(3)) + 1) / 3
+        ),
         "key_fact_recall": pytest.approx(3 / 5),
         "all_facts": pytest.approx(1 / 3),
+        "support_auc": 1.0,
         "answered": pytest.approx(3 / 4),
         "wrongly_refused": pytest.approx(1 / 3),
+        "refusal_precision": 0.0,
         "refusal_recall": 0.0,
         "exact_quotes": pytest.approx(4 / 5),
         "citation_precision": pytest.approx((1 / 2 + 1) / 2),
         "citation_recall": pytest.approx((1 + 1 / 2 + 0) / 3),
+        "evidence_precision": pytest.approx((1 / 2 + 0) / 2),
+        "evidence_recall": pytest.approx((1 / 2 + 0) / 2),
+        "quote_words": 2.0,
+        "followup_recall_at_5": None,
+        "standalone_recall_at_5": None,
+        "followup_difference": None,
         "median_retrieve_s": 0.1,
         "median_first_token_s": 1.0,
         "median_total_s": 3.0,
+        "p90_retrieve_s": pytest.approx(0.1),
+        "p90_first_token_s": 1.0,
+        "p90_total_s": pytest.approx(3.8),
     }
 
 
@@ -159,6 +231,27 @@ def test_the_metrics_by_type_and_those_that_do_not_apply() -> None:
 def test_an_outcome_survives_its_json_line() -> None:
     for outcome in outcomes():
         assert Outcome.from_dict(json.loads(json.dumps(outcome.as_dict()))) == outcome
+
+
+def test_refusals_are_judged_over_both_kinds_of_questions() -> None:
+    def asked(id_: str, gold: tuple[str, ...], refused: bool) -> Outcome:
+        return score(Question(id_, "t", "q", gold), answer("a", answerable=not refused), "local")
+
+    runs = [asked("1", (), True), asked("2", (), True), asked("3", (), False)]
+    assert summarise(runs)["overall"]["refusal_precision"] is None
+    runs += [asked("4", ("000-01",), True), asked("5", ("000-01",), False)]
+    overall = summarise(runs)["overall"]
+    assert overall["refusal_precision"] == pytest.approx(2 / 3)
+    assert overall["refusal_recall"] == pytest.approx(2 / 3)
+    assert overall["wrongly_refused"] == 0.5
+
+
+def test_an_engine_without_claims_has_no_support() -> None:
+    run = score(
+        Question("1", "t", "q", ("id1",), ("a",)), answer("a", citations=(cite(record(1)),)), "x"
+    )
+    assert run.support is None
+    assert summarise([run])["overall"]["support_auc"] is None
 
 
 # --- the run over labelled questions -----------------------------------------------------------
@@ -184,6 +277,35 @@ def test_a_follow_up_is_asked_with_its_history() -> None:
     asker = FakeAsker()
     run_questions(asker, [Question("1", "followup", "and then?", history=turns)])
     assert asker.asked == [("and then?", turns)]
+
+
+class OneWording:
+    """Finds the gold abstract, record 1, for one wording only."""
+
+    def search(self, query: str, k: int = 10) -> list[Hit]:
+        return [Hit(record(1 if query == "What came after tea?" else 2), 1.0)][:k]
+
+
+def test_a_follow_up_is_searched_as_asked_and_as_rewritten_by_hand() -> None:
+    follow_up = Question(
+        "1", "followup", "and then?", ("000-01",), standalone="What came after tea?"
+    )
+    plain = Question("2", "fact", "What is tea?", ("000-01",))
+    runs = run_questions(FakeAsker(), [follow_up, plain], searcher=OneWording())
+    metrics = summarise(runs)["overall"]
+    assert metrics["followup_recall_at_5"] == 0.0
+    assert metrics["standalone_recall_at_5"] == 1.0
+    assert metrics["followup_difference"] == -1.0
+
+
+def test_a_question_that_was_labelled_anew_is_asked_again(tmp_path: Path) -> None:
+    out = tmp_path / "out.jsonl"
+    run_questions(FakeAsker(), [Question("1", "fact", "tea", key_facts=("ice",))], out)
+    asker = FakeAsker()
+    corrected = [Question("1", "fact", "tea", key_facts=("tea",), answer="a note changes nothing")]
+    assert run_questions(asker, corrected, out)[0].facts_found == 1
+    assert len(asker.asked) == 1
+    assert run_questions(FakeAsker(fail_at=0), corrected, out)[0].facts_found == 1
 
 
 def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
@@ -212,7 +334,7 @@ def test_results_of_another_llm_are_not_mixed_in(tmp_path: Path) -> None:
 def test_a_result_file_of_something_else_is_refused(tmp_path: Path) -> None:
     out = tmp_path / "out.jsonl"
     out.write_text('{"id": "1"}\n')
-    with pytest.raises(UsageError, match=r"out.jsonl, line 1: no result of `rag eval`"):
+    with pytest.raises(UsageError, match=r"out.jsonl, line 1: no result of .*lacks type, "):
         run_questions(FakeAsker(), [Question("1", "fact", "q")], out)
 
 
@@ -226,11 +348,12 @@ def test_questions_are_read_with_what_they_have(tmp_path: Path) -> None:
     path = write_lines(
         tmp_path / "q.jsonl",
         {"id": "1", "type": "fact", "question": "a", "gold": ["000-01"], "key_facts": ["k"]},
-        {"id": "2", "type": "followup", "question": "b", "history": [turn], "evidence": []},
-    )
+        {"id": "2", "type": "followup", "question": "b", "history": [turn], "evidence": ["E."],
+         "standalone": "s", "answer": "an", "draft": True, "further": 1},
+    )  # fmt: skip
     assert read_questions(path) == [
         Question("1", "fact", "a", ("000-01",), ("k",)),
-        Question("2", "followup", "b", history=(turn,)),
+        Question("2", "followup", "b", (), (), (turn,), ("E.",), "s", "an", draft=True),
     ]
     assert [q.id for q in read_questions(path, only=["followup"])] == ["2"]
     assert [q.id for q in read_questions(path, limit=1)] == ["1"]
@@ -247,6 +370,10 @@ def test_questions_are_read_with_what_they_have(tmp_path: Path) -> None:
         ('{"id": "1", "question": " "}', "line 1: question is missing"),
         ('{"question": "q"}', "line 1: id is missing"),
         ('{"id": "1", "question": "q", "gold": "000-01"}', "line 1: gold is no list"),
+        ('{"id": "1", "question": "q", "evidence": [1]}', "line 1: evidence holds something"),
+        ('{"id": "1", "question": "q", "history": ["a"]}', "line 1: history holds something"),
+        ('{"id": "1", "question": "q", "standalone": 1}', "line 1: standalone is no text"),
+        ('{"id": "1", "question": "q"}\n' * 2, "line 2: id '1' was used before"),
     ],
 )
 def test_a_bad_file_of_questions_is_refused(tmp_path: Path, content: str, message: str) -> None:

@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from rag.cli import main
+from rag.evaluation import read_questions
 from rag.settings import Settings
 
 ROOT = Path(__file__).parent.parent
@@ -36,6 +37,15 @@ def test_every_command_it_names_exists() -> None:
     assert set(main.commands) <= named
     for command in named:
         assert CliRunner().invoke(main, [command, "--help"]).exit_code == 0
+
+
+def test_the_example_question_can_be_read(tmp_path: Path) -> None:
+    (line,) = re.findall(r'^    (\{"id".*\})$', README, re.MULTILINE)
+    (tmp_path / "my.jsonl").write_text(line, encoding="utf-8")
+    (question,) = read_questions(tmp_path / "my.jsonl")
+    assert question.gold
+    assert question.evidence
+    assert question.key_facts
 
 
 def test_every_setting_is_explained() -> None:

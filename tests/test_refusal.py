@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 
 from rag.answers import Hit
-from rag.conversation import Asked
+from rag.evidence import Way
 from rag.records import Record, Source
-from rag.refusal import is_off_topic, states_answer
+from rag.refusal import is_off_topic, says_more, states_answer
 
 RECORD = Record("r1", "We test UniMatch on FS-Mol with few shots.", Source("a.txt", 1))
 
@@ -20,11 +20,28 @@ def test_a_question_is_off_topic_when_even_the_best_hit_is_far(
 
 
 @pytest.mark.parametrize(
-    ("seeks_papers", "margin", "answered"),
-    [(False, 0.2, False), (False, 1.5, True), (True, -0.2, True), (True, -2.0, False)],
+    ("way", "margin", "answered"),
+    [("detail", -2.0, False), ("detail", 1.5, True), ("find", -0.2, True), ("find", -2.0, False)],
 )
-def test_a_question_for_a_detail_needs_a_convinced_model(
-    seeks_papers: bool, margin: float, answered: bool
+def test_a_model_that_denies_the_answer_is_believed(
+    way: Way, margin: float, answered: bool
 ) -> None:
-    asked = Asked("q", "q", seeks_papers=seeks_papers)
-    assert states_answer(margin, asked) is answered
+    assert states_answer(margin, way) is answered
+
+
+@pytest.mark.parametrize(
+    ("sentence", "question", "more"),
+    [
+        (
+            "The dataset used to pretrain it is given.",
+            "Which dataset is used to pretrain it?",
+            False,
+        ),
+        ("It is pretrained on ImageNet.", "Which dataset is used to pretrain it?", True),
+        ("There are 16 models.", "How many models are there?", True),
+        ("Yes, sampling is faster.", "Is sampling faster?", False),
+        ("Sampling is up to 10x faster.", "Is sampling faster?", True),
+    ],
+)
+def test_an_answer_says_more_than_its_question(sentence: str, question: str, more: bool) -> None:
+    assert says_more(sentence, question) is more

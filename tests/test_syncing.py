@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rag.answering import last_of, stream_answer
-from rag.conversation import Asked
+from rag.answering import Options, last_of, stream_answer
 from rag.embedding import SentenceEmbedding
 from rag.errors import UsageError
 from rag.filters import Filters
@@ -279,11 +278,13 @@ def test_filters_are_part_of_the_search_in_both_stores(index: Index, tmp_path: P
 
 def test_a_question_is_answered_from_what_the_filters_admit(index: Index, tmp_path: Path) -> None:
     index.sync([write(tmp_path / "a.jsonl", paper(1), paper(2))])
-    asked = Asked("What is studied?", "What is studied?")
-    answer = last_of(stream_answer(index, None, asked, 10, Filters.of(year=2002)))
+    question = "What is studied?"
+    only = Options(filters=Filters.of(year=2002))
+    answer = last_of(stream_answer(index, None, question, (), only))
     assert {hit.record.title for hit in answer.retrieved} == {"Title 2"}
     assert answer.warnings == ()
-    answer = last_of(stream_answer(index, None, asked, 10, Filters.of(venue="Nature")))
+    only = Options(filters=Filters.of(venue="Nature"))
+    answer = last_of(stream_answer(index, None, question, (), only))
     assert (answer.answerable, answer.retrieved) == (False, ())
     assert answer.warnings == ("no abstract fulfils the filters",)
 

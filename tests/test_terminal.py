@@ -9,7 +9,6 @@ import pytest
 
 from rag.terminal import (
     citations_text,
-    evaluation_text,
     hits_text,
     printable,
     report_text,
@@ -103,19 +102,3 @@ def test_control_characters_do_not_reach_the_terminal() -> None:
     assert printable("a\x1b[2Jb\tc\nd\x9b") == "a�[2Jb\tc\nd�"
     evil = answer(warnings=["\x1b]0;title\x07"])
     assert "\x1b" not in citations_text(evil)
-
-
-def test_columns_without_a_value_are_left_out() -> None:
-    names = ("questions", "hit_at_1", "recall_at_5", "key_fact_recall", "all_facts",
-             "wrongly_refused", "refusal_recall", "exact_quotes", "citation_precision",
-             "citation_recall", "median_retrieve_s", "median_first_token_s",
-             "median_total_s")  # fmt: skip
-    empty = dict.fromkeys(names)
-    metrics = {"fact": {**empty, "questions": 12, "all_facts": 0.5}, "x": {**empty, "questions": 1}}
-    assert evaluation_text({"llm": "local", "metrics": metrics}).split("\n") == [
-        "LLM: local",
-        "            all",
-        "type   n  facts",
-        "fact  12  0.500",
-        "x      1      –",
-    ]

@@ -128,8 +128,10 @@ def _stage(words: str) -> str:
 
 
 def _stage_words(answer: Answer) -> str:
+    if answer.stage == "understanding":
+        return "Understanding the question"
     if answer.stage == "writing":
-        return "Writing"
+        return "Writing; a sentence stays once it is checked" if answer.pending else "Writing"
     if not answer.evidence:
         return "Searching the abstracts"
     abstracts = len({e.record.id for e in answer.evidence})
@@ -149,9 +151,12 @@ def _followed_up(answer: Answer) -> list[str]:
 
 
 def _text(answer: Answer, key: str, finished: bool) -> list[str]:
-    if not answer.text.strip():
+    # The sentence that is being written is not checked yet, and looks like it.
+    pending = "" if finished else answer.pending.strip()
+    if not answer.text.strip() and not pending:
         return []
-    body = _paragraphs(answer.text, _Markers(answer.citations, key))
+    body = _paragraphs(answer.text, _Markers(answer.citations, key)) if answer.text else ""
+    body += f'<p class="aq-pending">{to_html(pending)}</p>' if pending else ""
     state = "" if finished else " aq-growing"
     return [f'<div class="aq-answer{state}">{body}</div>']
 

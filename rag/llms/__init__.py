@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import importlib.util
 import threading
-from collections.abc import Iterator, Sequence
-from typing import Literal, Protocol
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Literal, Protocol
 
-from rag.answers import Evidence
-from rag.conversation import Asked
 from rag.llms.model_file import finished_model, model_parts_installed
 from rag.llms.probe import known_to_fail
+
+if TYPE_CHECKING:  # it brings the vector store
+    from rag.evidence import Selected
 
 
 class Writer(Protocol):
@@ -29,12 +30,15 @@ class Writer(Protocol):
     def name(self) -> str:
         """Who writes: "extractive", "local" or the model's name; it becomes `Answer.llm`."""
 
-    def write(
-        self, asked: Asked, evidence: Sequence[Evidence], cancel: threading.Event
-    ) -> Iterator[str]:
+    def complete(self, message: str, max_tokens: int, cancel: threading.Event) -> str:
+        """The reply to one message, at most about so many tokens; what there is of it when
+        `cancel` is set. LLMError: the LLM fails."""
+
+    def write(self, question: str, selected: Selected, cancel: threading.Event) -> Iterator[str]:
         """The draft, piece by piece; `[n]` in it means evidence item n, counted from 1.
 
-        Ends early once `cancel` is set. LLMError: the LLM fails.
+        A draft that is NOT FOUND refuses; a line that begins with MISSING: names what the
+        evidence does not state. Ends early once `cancel` is set. LLMError: the LLM fails.
         """
 
 
