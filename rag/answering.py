@@ -23,9 +23,10 @@ from rag.errors import LLMError
 from rag.evidence import select_evidence
 from rag.filters import NO_FILTERS, Filters
 from rag.index import Index
+from rag.llamaindex import as_nodes
 from rag.llms import Writer
 from rag.refusal import is_off_topic
-from rag.retrieval import as_nodes, checked_question, retrieve
+from rag.retrieval import checked_question, retrieve
 
 EXTRACTIVE = "extractive"
 
