@@ -1,34 +1,28 @@
-"""From a question to an answer: retrieve, pick evidence, write, cite. A LlamaIndex query engine."""
+"""From a question to an answer: understand, retrieve, pick evidence, write, verify, cite."""
 
 from __future__ import annotations
 
-import asyncio
-import queue
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
-
-from llama_index.core.base.base_query_engine import BaseQueryEngine
-from llama_index.core.base.response.schema import RESPONSE_TYPE, Response
-from llama_index.core.callbacks import CallbackManager
-from llama_index.core.schema import QueryBundle
+from typing import Literal
 
 from rag import prompts
-from rag.answers import Answer, Evidence, Hit, Stage
+from rag.answers import Answer, Evidence, Stage
+from rag.background import watched
 from rag.citations import NOTHING_CITED, Cited, cite
+from rag.closing import ClosingWords
 from rag.conversation import Turn
 from rag.drafts import Statement, parse, without_thoughts
 from rag.errors import LLMError
 from rag.evidence import Selected, names_apart, select_evidence
 from rag.filters import NO_FILTERS, Filters
 from rag.index import Index
-from rag.languages import phrases
 from rag.llms import Writer
 from rag.questions import Asked, names_in, papers_wanted, sides_of
 from rag.refusal import asks_for_a_thing, is_off_topic, says_more
-from rag.retrieval import Retrieved, as_nodes, checked_question, retrieve
+from rag.retrieval import Retrieved, checked_question, retrieve
 from rag.understanding import needs_llm, translator, understand
 from rag.verification import Verifier
 
@@ -36,8 +30,6 @@ EXTRACTIVE = "extractive"
 
 # An extractive answer is the best evidence: so many sentences, none this much below the best.
 _EXTRACTED, _MUCH_BELOW = 3, 0.5
-# How often a silent stream repeats its last snapshot, so that whoever reads it can stop it.
-_HEARTBEAT_S = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +66,7 @@ def stream_answer(
     Raises UsageError for a question that cannot be asked.
     """
     run = _Run(index, writer, checked_question(question), history, options)
-    return _watched(run.snapshots, run.cancel)
+    return watched(run.snapshots, run.cancel)
 
 
 def last_of(snapshots: Iterator[Answer]) -> Answer:
@@ -127,7 +119,7 @@ class _Run:
             stage="reading",
         )
         yield answer
-        closing_words = _ClosingWords(asked, translator(asked.language, writer, self.cancel))
+        closing_words = ClosingWords(asked, translator(asked.language, writer, self.cancel))
         # No LLM is asked about what is off topic.
         if not selected.evidence or is_off_topic(found.hits):
             yield self._refused(answer, closing_words)
@@ -169,7 +161,7 @@ class _Run:
         writer: Writer,
         asked: Asked,
         selected: Selected,
-        closing_words: _ClosingWords,
+        closing_words: ClosingWords,
     ) -> Iterator[Answer]:
         desk = _Desk(
             asked.english, answer.evidence, self._verifier(), closing_words.say, self._options
@@ -191,7 +183,7 @@ class _Run:
         yield from self._finished(answer, draft, desk, closing_words)
 
     def _finished(
-        self, answer: Answer, draft: str, desk: _Desk, closing_words: _ClosingWords
+        self, answer: Answer, draft: str, desk: _Desk, closing_words: ClosingWords
     ) -> Iterator[Answer]:
         if prompts.is_refusal(without_thoughts(draft)):
             yield self._refused(answer, closing_words)
@@ -234,7 +226,7 @@ class _Run:
             stage=stage,
         )
 
-    def _refused(self, answer: Answer, closing_words: _ClosingWords) -> Answer:
+    def _refused(self, answer: Answer, closing_words: ClosingWords) -> Answer:
         self._clock.mark("first_token_s")
         self._clock.mark("total_s")
         return replace(
@@ -315,30 +307,6 @@ class _Desk:
                     yield replace(statement, text=quote, numbers=(number,))
 
 
-class _ClosingWords:
-    """What an answer says of itself: that something is not in the abstracts."""
-
-    def __init__(self, asked: Asked, say: Callable[[str], str]) -> None:
-        self.say = say
-        self._asked = asked
-        self._phrases = phrases(asked.language)
-
-    def refusal(self, hits: Sequence[Hit], evidence: Sequence[Evidence]) -> str:
-        """That the abstracts do not answer, and what the nearest one does cover."""
-        if is_off_topic(hits) or not evidence:
-            return self._phrases.unanswered
-        name = evidence[0].record.label
-        # Without a title or a name of its own an abstract is labelled by its first words.
-        closest = self._phrases.closest if "…" in name else self._phrases.named.format(name)
-        return f"{self._phrases.unanswered} {closest} “{' '.join(evidence[0].quote.split())}”"
-
-    def with_missing(self, text: str, missing: Sequence[str]) -> str:
-        if not missing:
-            return text
-        asked = "; ".join(part.rstrip(" ?？.") for part in missing)
-        return f"{text}\n\n{self._phrases.missing.format(asked)}"
-
-
 @dataclass(slots=True)
 class _Clock:
     """Seconds since the question came, each moment marked once."""
@@ -352,69 +320,3 @@ class _Clock:
     @property
     def timings(self) -> dict[str, float]:
         return dict(self.marks)
-
-
-def _watched(work: Callable[[], Iterator[Answer]], cancel: threading.Event) -> Iterator[Answer]:
-    """The snapshots of work that is done in a thread of its own; the last again in silence.
-
-    A generator can only be stopped between two values, and an LLM that reads a long prompt
-    gives none: so the silence is given out, and closing this iterator sets `cancel`.
-    """
-    found: queue.Queue[Answer | BaseException | None] = queue.Queue()
-
-    def run() -> None:
-        try:
-            for answer in work():
-                found.put(answer)
-                if cancel.is_set():
-                    return
-            found.put(None)
-        except BaseException as error:  # given to the reader, who raises it
-            found.put(error)
-
-    threading.Thread(target=run, name="answer", daemon=True).start()
-    last: Answer | None = None
-    try:
-        while True:
-            try:
-                item = found.get(timeout=_HEARTBEAT_S)
-            except queue.Empty:
-                if last is not None:
-                    yield last
-                continue
-            if item is None:
-                return
-            if isinstance(item, BaseException):
-                raise item
-            last = item
-            yield item
-    finally:
-        cancel.set()
-
-
-class AbstractQueryEngine(BaseQueryEngine):
-    """A LlamaIndex query engine over an open index.
-
-    `response.response` is the answer's text, `response.source_nodes` the retrieved abstracts,
-    and `response.metadata["answer"]` the Answer itself.
-    """
-
-    def __init__(self, index: Index, writer: Writer | None, k: int = 10) -> None:
-        super().__init__(callback_manager=CallbackManager())
-        self._abstracts = index
-        self._writer = writer
-        self._k = k
-
-    def _query(self, query_bundle: QueryBundle) -> RESPONSE_TYPE:
-        options = replace(DEFAULT_OPTIONS, k=self._k)
-        question = query_bundle.query_str
-        answer = last_of(stream_answer(self._abstracts, self._writer, question, (), options))
-        nodes = as_nodes(answer.retrieved)
-        return Response(answer.text, source_nodes=nodes, metadata={"answer": answer})
-
-    async def _aquery(self, query_bundle: QueryBundle) -> RESPONSE_TYPE:
-        # In a thread: a local LLM would hold the event loop, and every other user, for seconds.
-        return await asyncio.to_thread(self._query, query_bundle)
-
-    def _get_prompt_modules(self) -> dict[str, Any]:
-        return {}

@@ -7,11 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
-from llama_index.core.llms import LLM
-
-from rag.answering import EXTRACTIVE, AbstractQueryEngine, Options, last_of, stream_answer
+from rag.answering import EXTRACTIVE, Options, last_of, stream_answer
 from rag.answers import Answer, Hit
 from rag.conversation import Turn
 from rag.embedding import SentenceEmbedding
@@ -20,16 +18,28 @@ from rag.filters import Criteria, Filters
 from rag.index import Index, IngestReport, discard, exists
 from rag.index import preview as preview_of
 from rag.llms import Writer, default_llm
-from rag.llms.api import api_llm
 from rag.llms.model_file import assembled_model, checked_gguf
-from rag.llms.writers import ChatWriter, LocalWriter
 from rag.reading import is_there
 from rag.records import Record
-from rag.retrieval import AbstractRetriever, retrieve
+from rag.retrieval import retrieve
 from rag.settings import Settings
 
+# LlamaIndex takes seconds to import, which `rag search` and extractive answers need not wait
+# for: it is imported by what builds an LLM or is asked for one of its interfaces.
+if TYPE_CHECKING:
+    from llama_index.core.llms import LLM
+
+    from rag.llamaindex import AbstractEmbedding, AbstractQueryEngine, AbstractRetriever
+
 _RETRIEVED = 10
-_VERSIONS = ("abstract-qa", "llama-index-core", "chromadb", "tantivy", "sentence-transformers")
+_VERSIONS = (
+    "abstract-qa",
+    "llama-index-core",
+    "chromadb",
+    "tantivy",
+    "onnxruntime",
+    "sentence-transformers",
+)
 
 
 class Assistant:
@@ -66,9 +76,9 @@ class Assistant:
 
         Raises IndexMissingError, IndexBusyError, IndexMismatchError, UsageError.
         """
-        named = llm if isinstance(llm, str) else None
-        settings = Settings.load(index=index, llm=named)
-        writer = _writer(llm if isinstance(llm, LLM) else settings.llm, settings)
+        named = llm is None or isinstance(llm, str)
+        settings = Settings.load(index=index, llm=llm if named else None)
+        writer = _writer(settings.llm if named else llm, settings)
         embedding = SentenceEmbedding(settings.embed_model)
         opened = Index.open(settings.index, embedding, what=what, create=create)
         return cls(opened, settings, writer)
@@ -92,7 +102,11 @@ class Assistant:
 
     def warm(self) -> None:
         """Load what the first question would otherwise wait for."""
-        self._index.embedding.embed(["warm"])
+        self._index.embedding.embed_query("warm")
+        if self._writer is None:
+            return
+        from rag.llms.writers import LocalWriter
+
         if isinstance(self._writer, LocalWriter):
             self._writer.warm()
 
@@ -107,6 +121,8 @@ class Assistant:
     ) -> IngestReport:
         """Bring the index in step with files and folders; see `Index.sync`."""
         with self._changing:
+            if not dry_run:
+                self._index.embedding.prepare(progress)
             return self._index.sync(
                 [Path(path) for path in _several(paths)],
                 progress,
@@ -158,10 +174,20 @@ class Assistant:
 
     def retriever(self, k: int = _RETRIEVED) -> AbstractRetriever:
         """A LlamaIndex BaseRetriever over this index."""
+        from rag.llamaindex import AbstractRetriever
+
         return AbstractRetriever(self._index, k)
+
+    def embedding(self) -> AbstractEmbedding:
+        """A LlamaIndex BaseEmbedding of this index's embedding model."""
+        from rag.llamaindex import AbstractEmbedding
+
+        return AbstractEmbedding(self._index.embedding)
 
     def query_engine(self, k: int = _RETRIEVED) -> AbstractQueryEngine:
         """A LlamaIndex BaseQueryEngine with this index and LLM."""
+        from rag.llamaindex import AbstractQueryEngine
+
         return AbstractQueryEngine(self._index, self._writer, k)
 
     def status(self) -> dict[str, Any]:
@@ -178,6 +204,7 @@ class Assistant:
                 for path in sorted(counts)
             ],
             "embed_model": index.embedding.model_name,
+            "embed_engine": index.embedding.engine,
             "llm": self.llm_name,
             "versions": {name: version(name) for name in _VERSIONS},
             "health": "ok" if len(index) else "empty",
@@ -240,8 +267,8 @@ def _several(paths: str | Path | Sequence[str | Path]) -> Sequence[str | Path]:
 
 def _writer(llm: str | LLM | None, settings: Settings) -> Writer | None:
     """The writer for an LLM or its name; None is the extractive one."""
-    if isinstance(llm, LLM):
-        return ChatWriter(llm, llm.metadata.model_name)
+    if llm is not None and not isinstance(llm, str):
+        return _chat_writer(llm, llm.metadata.model_name)
     name = llm or default_llm()
     if name == EXTRACTIVE:
         return None
@@ -250,13 +277,22 @@ def _writer(llm: str | LLM | None, settings: Settings) -> Writer | None:
     if name.endswith(".gguf"):
         path = checked_gguf(Path(name))
         return _local_writer(path, path.name)
-    return ChatWriter(api_llm(name, settings), name.partition(":")[2])
+    from rag.llms.api import api_llm
+
+    return _chat_writer(api_llm(name, settings), name.partition(":")[2])
+
+
+def _chat_writer(llm: LLM, name: str) -> Writer:
+    from rag.llms.writers import ChatWriter
+
+    return ChatWriter(llm, name)
 
 
 def _local_writer(model: Path, name: str) -> Writer:
     # Imported here: the engine is an extra, and all but the local LLM works without it.
     try:
         from rag.llms.local import LocalLLM
+        from rag.llms.writers import LocalWriter
     except ImportError as error:
         raise SetupError(
             "the engine of the local LLM is not installed: run `rag install-local`, or choose "

@@ -17,14 +17,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from llama_index.core.base.base_retriever import BaseRetriever
-from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 
 from rag.answers import Hit
 from rag.errors import UsageError
 from rag.filters import NO_FILTERS, Filters
 from rag.index import Index
-from rag.records import Record
 
 # Depth of each candidate list. An abstract that one list misses gets that list's lowest
 # score, which is the most it can have there.
@@ -73,7 +70,7 @@ def retrieve(index: Index, question: str, k: int, filters: Filters = NO_FILTERS)
     question = checked_question(question)
     if k < 1:
         raise UsageError(f"k is {k}; ask for at least 1 abstract")
-    vector = index.embedding.embed([question])[0]
+    vector = index.embedding.embed_query(question)
     scores = _fused(
         passages=_best(index.vectors.nearest("passage", vector, max(k, _PASSAGES), filters)),
         sentences=_best(index.vectors.nearest("sentence", vector, max(k, _SENTENCES), filters)),
@@ -107,39 +104,3 @@ def _fused(
         + lexical.get(id_, low_lexical) ** _POWER
         for id_ in {*passages, *sentences, *lexical}
     }
-
-
-class AbstractRetriever(BaseRetriever):
-    """A LlamaIndex retriever over an open index: one node an abstract, best first."""
-
-    def __init__(self, index: Index, k: int = 10) -> None:
-        super().__init__()
-        self._abstracts = index
-        self._k = k
-
-    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        found = retrieve(self._abstracts, query_bundle.query_str, self._k)
-        return as_nodes(found.hits)
-
-
-def as_nodes(hits: Iterable[Hit]) -> list[NodeWithScore]:
-    """Hits as LlamaIndex nodes; the metadata names the paper and is kept out of prompts."""
-    return [NodeWithScore(node=_node(hit.record), score=hit.score) for hit in hits]
-
-
-def _node(record: Record) -> TextNode:
-    metadata = {
-        "label": record.label,
-        "title": record.title,
-        "authors": list(record.authors),
-        "year": record.year,
-        "path": record.source.path,
-        "ordinal": record.source.ordinal,
-    }
-    return TextNode(
-        id_=record.id,
-        text=record.abstract,
-        metadata=metadata,
-        excluded_llm_metadata_keys=list(metadata),
-        excluded_embed_metadata_keys=list(metadata),
-    )

@@ -9,18 +9,13 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from rag.answering import (
-    DEFAULT_OPTIONS,
-    AbstractQueryEngine,
-    Options,
-    last_of,
-    stream_answer,
-)
+from rag.answering import DEFAULT_OPTIONS, Options, last_of, stream_answer
 from rag.answers import Answer
 from rag.assistant import Assistant
 from rag.conversation import Turn
 from rag.errors import LLMError, UsageError
 from rag.evidence import Selected
+from rag.llamaindex import AbstractQueryEngine
 
 pytestmark = pytest.mark.slow
 

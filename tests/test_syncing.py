@@ -27,7 +27,9 @@ from rag.words import terms
 class WordVectors(SentenceEmbedding):
     """Counts the words of a text in 256 buckets, and keeps every text it was given."""
 
-    texts: list[str] = []  # noqa: RUF012 (pydantic copies it for each instance)
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.texts: list[str] = []
 
     @property
     def dimension(self) -> int:
@@ -47,6 +49,10 @@ class WordVectors(SentenceEmbedding):
             for word in terms(text):
                 vectors[row, zlib.crc32(word.encode()) % 256] += 1
         return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+    def embed_query(self, query: str) -> np.ndarray:
+        vector: np.ndarray = self.embed([query])[0]
+        return vector
 
 
 @pytest.fixture
