@@ -22,7 +22,7 @@ from rag.conversation import Asked
 from rag.errors import LLMError
 from rag.evidence import select_evidence
 from rag.filters import NO_FILTERS, Filters
-from rag.index import Index
+from rag.index import Index, Searched
 from rag.llms import Writer
 from rag.refusal import is_off_topic
 from rag.retrieval import as_nodes, checked_question, retrieve
@@ -36,7 +36,7 @@ _HEARTBEAT_S = 0.2
 
 
 def stream_answer(
-    index: Index, writer: Writer | None, asked: Asked, k: int, filters: Filters = NO_FILTERS
+    index: Searched, writer: Writer | None, asked: Asked, k: int, filters: Filters = NO_FILTERS
 ) -> Iterator[Answer]:
     """Growing snapshots of the answer to a question; the last one, stage "done", is complete.
 
@@ -47,8 +47,9 @@ def stream_answer(
     """
     clock = _Clock()
     question = checked_question(asked.question)
-    found = retrieve(index, checked_question(asked.standalone), k, filters)
-    selected = select_evidence(index, found)
+    with index.pinned() as snapshot:  # hits and evidence are of one corpus
+        found = retrieve(snapshot, checked_question(asked.standalone), k, filters)
+        selected = select_evidence(snapshot, found)
     evidence = selected.evidence
     asked = replace(asked, seeks_papers=selected.seeks_papers)
     clock.mark("retrieve_s")

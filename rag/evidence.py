@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rag.answers import Evidence, Hit
-from rag.index import Index
+from rag.index import Searched
 from rag.retrieval import Retrieved
 from rag.vectors import StoredSentence
 from rag.words import terms
@@ -63,7 +63,7 @@ def _seeks_papers(question: str, evidence: Sequence[Evidence]) -> bool:
     return not _ASKS.search(question) or shared < _SHARED_WORDS * len(words)
 
 
-def select_evidence(index: Index, retrieved: Retrieved) -> Selected:
+def select_evidence(index: Searched, retrieved: Retrieved) -> Selected:
     """The sentences most likely to hold the answer, best first.
 
     A sentence scores by its abstract's score, its cosine with the question, the share of the
@@ -89,7 +89,7 @@ def _survey(retrieved: Retrieved, scored: Sequence[Evidence]) -> tuple[Evidence,
     return tuple(chosen)
 
 
-def _within_budget(index: Index, scored: Sequence[Evidence]) -> tuple[Evidence, ...]:
+def _within_budget(index: Searched, scored: Sequence[Evidence]) -> tuple[Evidence, ...]:
     counts = index.embedding.count_tokens([evidence.quote for evidence in scored])
     chosen: list[Evidence] = []
     taken: dict[str, int] = {}
@@ -108,7 +108,7 @@ def _within_budget(index: Index, scored: Sequence[Evidence]) -> tuple[Evidence, 
     return tuple(chosen)
 
 
-def _scored(index: Index, retrieved: Retrieved) -> list[Evidence]:
+def _scored(index: Searched, retrieved: Retrieved) -> list[Evidence]:
     weights = {term: index.catalogue.idf(term) for term in terms(retrieved.question)}
     scored = [
         _score(retrieved, hit, sentence, weights)

@@ -50,6 +50,11 @@ class Settings(BaseSettings):
     embed_model: str = Field(default=DEFAULT_EMBED_MODEL, min_length=1)
     chroma_url: str | None = None
 
+    @property
+    def home(self) -> Path:
+        """The folder of this machine for what belongs to the index."""
+        return self.index
+
     @classmethod
     def load(cls, **overrides: Any) -> Self:
         """Read the environment; `overrides` that are not None go before it.
