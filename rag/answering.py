@@ -18,7 +18,7 @@ from rag.drafts import Statement, parse, without_thoughts
 from rag.errors import LLMError
 from rag.evidence import Selected, names_apart, select_evidence
 from rag.filters import NO_FILTERS, Filters
-from rag.index import Index
+from rag.index import Searched
 from rag.llms import Writer
 from rag.questions import Asked, names_in, papers_wanted, sides_of
 from rag.refusal import asks_for_a_thing, is_off_topic, says_more
@@ -50,7 +50,7 @@ DEFAULT_OPTIONS = Options()
 
 
 def stream_answer(
-    index: Index,
+    index: Searched,
     writer: Writer | None,
     question: str,
     history: Sequence[Turn] = (),
@@ -80,7 +80,7 @@ class _Run:
 
     def __init__(
         self,
-        index: Index,
+        index: Searched,
         writer: Writer | None,
         question: str,
         history: Sequence[Turn],
@@ -95,6 +95,12 @@ class _Run:
         self._clock = _Clock()
 
     def snapshots(self) -> Iterator[Answer]:
+        # Hits, evidence and words are of one corpus, whatever is ingested meanwhile.
+        with self._index.pinned() as held:
+            self._index = held
+            yield from self._answered()
+
+    def _answered(self) -> Iterator[Answer]:
         question, writer = self._question, self._writer
         answer = Answer(
             question=question,
@@ -134,7 +140,7 @@ class _Run:
         found = retrieve(self._index, asked.searched, options.k, options.filters)
         if asked.searched != asked.english:
             # What was said before helps to find the abstract, and hides the sentence in it.
-            vector = self._index.embedding.embed([asked.english])[0]
+            vector = self._index.embedding.embed_query(asked.english)
             found = replace(found, question=asked.english, vector=vector)
         for side in sides_of(asked.english):
             best = retrieve(self._index, side, 1, options.filters)

@@ -11,14 +11,17 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from rag.answering import EXTRACTIVE, Options, last_of, stream_answer
 from rag.answers import Answer, Hit
+from rag.changes import IngestReport
 from rag.conversation import Turn
 from rag.embedding import SentenceEmbedding
 from rag.errors import SetupError
 from rag.filters import Criteria, Filters
-from rag.index import Index, IngestReport, discard, exists
+from rag.index import Index, discard
 from rag.index import preview as preview_of
 from rag.llms import Writer, default_llm
 from rag.llms.model_file import assembled_model, checked_gguf
+from rag.lock import IndexLock, refuse_if_busy
+from rag.places import store_of
 from rag.reading import is_there
 from rag.records import Record
 from rag.retrieval import retrieve
@@ -56,6 +59,7 @@ class Assistant:
         self._writer = writer
         # One change of the index at a time; searching goes on meanwhile.
         self._changing = threading.Lock()
+        self._window = IndexLock(index.folder, "window")
 
     @classmethod
     def open(
@@ -72,15 +76,15 @@ class Assistant:
         llm:    "extractive", "local", a GGUF path, "openai:MODEL", "ollama:MODEL",
                 "anthropic:MODEL" or a LlamaIndex LLM; default RAG_LLM, else the local LLM
                 when it is installed, else extractive
-        what:   who has the index, for the message that a second process gets
+        what:   who changes the index, for the message that another writer gets meanwhile
 
-        Raises IndexMissingError, IndexBusyError, IndexMismatchError, UsageError.
+        Raises IndexMissingError, IndexMismatchError, UsageError.
         """
         named = llm is None or isinstance(llm, str)
         settings = Settings.load(index=index, llm=llm if named else None)
         writer = _writer(settings.llm if named else llm, settings)
         embedding = SentenceEmbedding(settings.embed_model)
-        opened = Index.open(settings.index, embedding, what=what, create=create)
+        opened = Index.open(store_of(settings), embedding, what=what, create=create)
         return cls(opened, settings, writer)
 
     @property
@@ -119,7 +123,11 @@ class Assistant:
         keep_missing: bool = False,
         titles_suffice: bool = False,
     ) -> IngestReport:
-        """Bring the index in step with files and folders; see `Index.sync`."""
+        """Bring the index in step with files and folders; see `Index.sync`.
+
+        Searches, here and in other processes, find what was there before until it is done.
+        Raises IndexBusyError at once when another process changes the index.
+        """
         with self._changing:
             if not dry_run:
                 self._index.embedding.prepare(progress)
@@ -134,7 +142,8 @@ class Assistant:
     def remove(self, sources: str | Path | Sequence[str | Path]) -> IngestReport:
         """Remove what was read from these files or folders, and nowhere else.
 
-        Raises UsageError, naming the near ones, for one from which nothing was read.
+        Raises UsageError, naming the near ones, for one from which nothing was read, and
+        IndexBusyError when another process changes the index.
         """
         with self._changing:
             return self._index.forget([str(source) for source in _several(sources)])
@@ -193,28 +202,35 @@ class Assistant:
     def status(self) -> dict[str, Any]:
         """Plain JSON data, in the layout of `rag status --json`."""
         index = self._index
-        counts = index.sources()
-        return {
-            "index": str(index.folder),
-            "records": len(index),
-            "chunks": index.vectors.count("passage"),
-            "sentences": index.vectors.count("sentence"),
-            "sources": [
-                {"path": path, "records": counts[path], "missing": not is_there(path)}
-                for path in sorted(counts)
-            ],
-            "embed_model": index.embedding.model_name,
-            "embed_engine": index.embedding.engine,
-            "llm": self.llm_name,
-            "versions": {name: version(name) for name in _VERSIONS},
-            "health": "ok" if len(index) else "empty",
-        }
+        with index.pinned() as snapshot:
+            counts = snapshot.sources
+            return {
+                "index": index.store.name,
+                **index.store.facts(),
+                "records": len(snapshot),
+                "chunks": snapshot.vectors.count("passage"),
+                "sentences": snapshot.vectors.count("sentence"),
+                "sources": [
+                    {"path": path, "records": counts[path], "missing": not is_there(path)}
+                    for path in sorted(counts)
+                ],
+                "embed_model": index.embedding.model_name,
+                "embed_engine": index.embedding.engine,
+                "llm": self.llm_name,
+                "versions": {name: version(name) for name in _VERSIONS},
+                "health": "ok" if len(snapshot) else "empty",
+            }
 
     def announce(self, url: str, token: str) -> None:
-        """Write into the index's lock where this process can be asked, for other processes."""
-        self._index.lock.announce(url, token)
+        """Tell other processes that this one is the window of the index, and where to ask it.
+
+        Raises IndexBusyError when another window serves the index.
+        """
+        self._window.acquire("the chat window")
+        self._window.announce(url, token)
 
     def close(self) -> None:
+        self._window.release()
         self._index.close()
 
     def __enter__(self) -> Self:
@@ -248,16 +264,20 @@ def preview(
     titles_suffice: bool = False,
 ) -> IngestReport | None:
     """What an ingest would do where there is no index yet; None where there is one."""
-    folder = Settings.load(index=index).index
-    if exists(folder):
+    if store_of(Settings.load(index=index)).exists():
         return None
     found = [Path(path) for path in paths]
     return preview_of(found, titles_suffice=titles_suffice, progress=progress)
 
 
 def rebuilt(index: str | Path | None = None) -> None:
-    """Delete the index in a folder, so that the next ingest builds it anew."""
-    discard(Settings.load(index=index).index)
+    """Delete the index in a folder, so that the next ingest builds it anew.
+
+    Raises IndexBusyError while a window serves it or another process changes it.
+    """
+    store = store_of(Settings.load(index=index))
+    refuse_if_busy(store.folder, "window")
+    discard(store)
 
 
 def _several(paths: str | Path | Sequence[str | Path]) -> Sequence[str | Path]:

@@ -39,13 +39,10 @@ class Chunk:
         """The text that the embedding model reads."""
         return f"{self.heading}\n{self.text}" if self.heading else self.text
 
-    @property
-    def id(self) -> str:
-        return chunk_id(self.record_id, self.level, self.ordinal)
 
-
-def chunk_id(record_id: str, level: Level, ordinal: int) -> str:
-    return f"{record_id}:{level[0]}{ordinal}"
+def chunk_id(owner: str, level: Level, ordinal: int) -> str:
+    """The id of a chunk of a text, which `owner` names."""
+    return f"{owner}:{level[0]}{ordinal}"
 
 
 def chunk_record(record: Record, count_tokens: CountTokens, window: int) -> tuple[Chunk, ...]:

@@ -1,8 +1,8 @@
 """The command `rag`: reads arguments, asks the library, prints text or one JSON document.
 
 Results go to stdout; notes, progress and errors to stderr. Exit status: 0 done, 1 an error
-that is said in one line, 2 wrong usage, 130 interrupted. When a chat window owns the index,
-the window is asked to do the work.
+that is said in one line, 2 wrong usage, 130 interrupted. When a chat window serves the index,
+the window is asked to do the work: it has the models in memory already.
 """
 
 # Heavy modules are imported inside the commands that need them: LlamaIndex, Chroma and
@@ -159,6 +159,7 @@ def remove(sources: tuple[str, ...], as_json: bool) -> None:
         lambda assistant: assistant.remove(sources).as_dict(),
         lambda window: window.remove(sources),
         llm="extractive",
+        writes=True,
     )
     print_data(report, as_json, removal_text)
 
@@ -260,6 +261,7 @@ def chat(host: str, port: int, llm: str | None, prepare_local: bool, allow_remot
         )
     from rag.assistant import Assistant
     from rag.llms import ready_local
+    from rag.lock import refuse_if_busy
     from rag.settings import Settings
     from ui.app import serve
 
@@ -268,6 +270,7 @@ def chat(host: str, port: int, llm: str | None, prepare_local: bool, allow_remot
     prepare_local = prepare_local and chosen in (None, "local") and not ready_local()
     writer = "extractive" if prepare_local else llm
     try:
+        refuse_if_busy(Settings.load(index=chosen_index()).home, "window")
         assistant = Assistant.open(chosen_index(), writer, what="the chat window", create=False)
     except IndexBusyError as busy:
         if busy.url:
@@ -311,14 +314,19 @@ def _with_index(
     there: Callable[[Window], T],
     llm: str | None = None,
     create: bool = False,
+    writes: bool = False,
 ) -> T:
-    """Do the work with the index in this process or, when a window owns it, in the window."""
+    """Do the work with the index in this process or, when a window serves it, in the window."""
     from rag.lock import refuse_if_busy
     from rag.settings import Settings
 
     try:
-        # Before the imports that only an open index needs: a window answers at once.
-        refuse_if_busy(Settings.load(index=chosen_index()).index)
+        # Before the imports that only an open index needs: a window answers at once, and who
+        # cannot write need not wait to hear it.
+        home = Settings.load(index=chosen_index()).home
+        refuse_if_busy(home, "window")
+        if writes:
+            refuse_if_busy(home)
         from rag.assistant import Assistant
 
         assistant = Assistant.open(index=chosen_index(), llm=llm, what=what, create=create)
@@ -348,6 +356,7 @@ def _ingest(paths: Sequence[str], options: dict[str, bool]) -> dict[str, Any]:
         here,
         lambda window: window.ingest(paths, **options),
         create=True,
+        writes=not options["dry_run"],
     )
 
 
@@ -361,13 +370,13 @@ def _previewed(files: Sequence[Path], titles_suffice: bool) -> dict[str, Any] | 
 
 
 def _watch(paths: Sequence[str], options: dict[str, bool]) -> None:
-    """Ingest again and again; the index is free for others in between."""
+    """Ingest again and again; others may write in between."""
     from rag.settings import Settings
     from rag.watching import changes
 
     files = [Path(path) for path in paths]
     click.echo(f"watching {', '.join(paths)} (Ctrl-C ends it)", err=True)
-    for changed in changes(files, Settings.load(index=chosen_index()).index):
+    for changed in changes(files, Settings.load(index=chosen_index()).home):
         try:
             _print_report(_ingest(paths, options), as_json=False, dry_run=False)
         except (IndexBusyError, SourceError) as error:

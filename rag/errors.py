@@ -5,7 +5,7 @@
     ├── SourceError               a file of abstracts that cannot be read
     ├── IndexError_               an index that cannot serve
     │   ├── IndexMissingError     nothing has been ingested there yet
-    │   ├── IndexBusyError        another process owns the index
+    │   ├── IndexBusyError        another process writes the index
     │   └── IndexMismatchError    built with another embedding model or schema, or damaged
     ├── EmbeddingError            an embedding model that cannot be found or loaded
     ├── LLMError                  an LLM that cannot be loaded or does not answer properly
@@ -39,7 +39,7 @@ class IndexMissingError(IndexError_):
 
 
 class IndexBusyError(IndexError_):
-    """Another process owns the index.
+    """Another process writes the index, or serves it as the chat window.
 
     `url` and `token` address that process when it is a chat window that can do the work.
     """

@@ -13,7 +13,7 @@ from itertools import combinations
 from typing import Literal
 
 from rag.answers import Evidence, Hit
-from rag.index import Index
+from rag.index import Searched
 from rag.injection import addresses_model
 from rag.questions import names_in
 from rag.records import Record
@@ -80,7 +80,7 @@ class Selected:
     scores: Mapping[str, float] = field(default_factory=dict)
 
 
-def select_evidence(index: Index, retrieved: Retrieved, papers: int = 0) -> Selected:
+def select_evidence(index: Searched, retrieved: Retrieved, papers: int = 0) -> Selected:
     """The sentences most likely to hold the answer, best first.
 
     A sentence scores by its abstract's score, its cosine with the question, the share of the
@@ -140,7 +140,7 @@ def _side_by_side(records: Sequence[str], scored: Sequence[Evidence]) -> tuple[E
     )
 
 
-def _within_budget(index: Index, scored: Sequence[Evidence]) -> tuple[Evidence, ...]:
+def _within_budget(index: Searched, scored: Sequence[Evidence]) -> tuple[Evidence, ...]:
     counts = index.embedding.count_tokens([evidence.quote for evidence in scored])
     chosen: list[Evidence] = []
     taken: dict[str, int] = {}
@@ -159,7 +159,7 @@ def _within_budget(index: Index, scored: Sequence[Evidence]) -> tuple[Evidence, 
     return tuple(chosen)
 
 
-def _scored(index: Index, retrieved: Retrieved) -> list[Evidence]:
+def _scored(index: Searched, retrieved: Retrieved) -> list[Evidence]:
     weights = {term: index.catalogue.idf(term) for term in terms(retrieved.question)}
     scored = [
         _score(retrieved, hit, sentence, weights)

@@ -1,10 +1,11 @@
-"""IndexLock: one process owns an index at a time, and whoever comes second learns who.
+"""IndexLock: one process writes an index at a time, and whoever comes second learns who.
 
-Two processes that write one Chroma folder destroy it without an error, so the lock is taken
-before Chroma opens. The operating system drops it when its process dies.
+One window serves it at a time, too, and says there where it can be asked. Readers need no lock.
+The operating system drops a lock when its process dies.
 
-    <index>/.lock        held with flock by the owner, else free
+    <index>/.lock        held by the process that writes, else free
     <index>/owner.json   0600: {"pid", "what", "since", "url", "token"}; stale when not held
+    <index>/.window.lock, window.json   the same of the window
 """
 
 from __future__ import annotations
@@ -15,13 +16,15 @@ import tempfile
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Literal
 
 import filelock
 
 from rag.errors import IndexBusyError, IndexError_
 
-LOCK_NAME = ".lock"
-OWNER_NAME = "owner.json"
+Role = Literal["writer", "window"]
+_LOCK: dict[Role, str] = {"writer": ".lock", "window": ".window.lock"}
+_OWNER: dict[Role, str] = {"writer": "owner.json", "window": "window.json"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +39,14 @@ class _Owner:
 
 
 class IndexLock:
-    """The right to open the index in a folder. Not re-entrant; any thread may release it."""
+    """The right to write the index in a folder, or to serve it as the window. Not re-entrant;
+    any thread may release it."""
 
-    def __init__(self, index: Path) -> None:
+    def __init__(self, index: Path, role: Role = "writer") -> None:
         self._index = index
+        self._file = index / _OWNER[role]
         # Not thread-local: the window closes the index from another thread than it opened it.
-        self._lock = filelock.FileLock(index / LOCK_NAME, timeout=0, thread_local=False)
+        self._lock = filelock.FileLock(index / _LOCK[role], timeout=0, thread_local=False)
         self._owner: _Owner | None = None
 
     def acquire(self, what: str) -> None:
@@ -57,7 +62,7 @@ class IndexLock:
             self._index.mkdir(parents=True, exist_ok=True)
             self._lock.acquire()
         except filelock.Timeout:
-            raise _busy(self._index, _read_owner(self._index)) from None
+            raise _busy(self._index, _read_owner(self._file)) from None
         except OSError as error:
             raise _unwritable(self._index, error) from error
         try:
@@ -77,23 +82,33 @@ class IndexLock:
         if self._owner is None:
             return
         self._owner = None
-        (self._index / OWNER_NAME).unlink(missing_ok=True)
+        self._file.unlink(missing_ok=True)
         self._lock.release()
 
     def _write_owner(self, owner: _Owner) -> None:
         try:
-            _replace_file(self._index / OWNER_NAME, json.dumps(asdict(owner)))
+            _replace_file(self._file, json.dumps(asdict(owner)))
         except OSError as error:
             raise _unwritable(self._index, error) from error
         self._owner = owner
 
 
-def refuse_if_busy(index: Path) -> None:
-    """Raise IndexBusyError when a process has the index in this folder. Makes no folder."""
-    if index.is_dir():
-        lock = IndexLock(index)
-        lock.acquire("a rag command")
-        lock.release()
+def refuse_if_busy(index: Path, role: Role = "writer") -> None:
+    """Raise IndexBusyError when a process writes the index in this folder, or serves it as a
+    window that can be asked. Makes no folder, and does not take the lock from anyone."""
+    file = index / _OWNER[role]
+    owner = _read_owner(file)
+    if owner is None or (role == "window" and not owner.url):
+        return
+    lock = filelock.FileLock(index / _LOCK[role], timeout=0, thread_local=False)
+    try:
+        lock.acquire()
+    except filelock.Timeout:
+        raise _busy(index, owner) from None
+    except OSError as error:
+        raise _unwritable(index, error) from error
+    file.unlink(missing_ok=True)  # left by a process that was killed
+    lock.release()
 
 
 def _replace_file(path: Path, text: str) -> None:
@@ -108,10 +123,10 @@ def _replace_file(path: Path, text: str) -> None:
         raise
 
 
-def _read_owner(index: Path) -> _Owner | None:
+def _read_owner(file: Path) -> _Owner | None:
     """The owner on record; None when it has not written itself down yet."""
     try:
-        owner = _Owner(**json.loads((index / OWNER_NAME).read_text(encoding="utf-8")))
+        owner = _Owner(**json.loads(file.read_text(encoding="utf-8")))
         datetime.fromisoformat(owner.since)
     except (OSError, ValueError, TypeError):
         return None

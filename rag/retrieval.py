@@ -21,7 +21,7 @@ import numpy as np
 from rag.answers import Hit
 from rag.errors import UsageError
 from rag.filters import NO_FILTERS, Filters
-from rag.index import Index
+from rag.index import Searched
 
 # Depth of each candidate list. An abstract that one list misses gets that list's lowest
 # score, which is the most it can have there.
@@ -62,7 +62,7 @@ def checked_question(question: str) -> str:
     return question
 
 
-def retrieve(index: Index, question: str, k: int, filters: Filters = NO_FILTERS) -> Retrieved:
+def retrieve(index: Searched, question: str, k: int, filters: Filters = NO_FILTERS) -> Retrieved:
     """The k best abstracts that the filters admit, best first, ties by record id.
 
     Raises UsageError for a question that is empty or too long, or a k below 1.
@@ -71,15 +71,16 @@ def retrieve(index: Index, question: str, k: int, filters: Filters = NO_FILTERS)
     if k < 1:
         raise UsageError(f"k is {k}; ask for at least 1 abstract")
     vector = index.embedding.embed_query(question)
-    scores = _fused(
-        passages=_best(index.vectors.nearest("passage", vector, max(k, _PASSAGES), filters)),
-        sentences=_best(index.vectors.nearest("sentence", vector, max(k, _SENTENCES), filters)),
-        lexical=dict(index.catalogue.search(question, max(k, _LEXICAL), filters)),
-    )
-    ranked = sorted(scores, key=lambda id_: (-scores[id_], id_))[: 2 * k]
-    entries = index.catalogue.get(ranked)  # an id unknown here is left from an interruption
-    hits = [Hit(entries[id_].record, scores[id_]) for id_ in ranked if id_ in entries]
-    return Retrieved(question, vector, tuple(hits[:k]))
+    with index.pinned() as held:
+        scores = _fused(
+            passages=_best(held.nearest("passage", vector, max(k, _PASSAGES), filters)),
+            sentences=_best(held.nearest("sentence", vector, max(k, _SENTENCES), filters)),
+            lexical=dict(held.catalogue.search(question, max(k, _LEXICAL), filters)),
+        )
+        ranked = sorted(scores, key=lambda id_: (-scores[id_], id_))[:k]
+        entries = held.catalogue.get(ranked)
+    hits = [Hit(entries[id_].record, scores[id_]) for id_ in ranked]
+    return Retrieved(question, vector, tuple(hits))
 
 
 def _by_score(hit: Hit) -> float:

@@ -52,6 +52,11 @@ class Settings(BaseSettings):
     unsupported: Literal["drop", "mark"] = "drop"
     chroma_url: str | None = None
 
+    @property
+    def home(self) -> Path:
+        """The folder of this machine for what belongs to the index."""
+        return self.index
+
     @classmethod
     def load(cls, **overrides: Any) -> Self:
         """Read the environment; `overrides` that are not None go before it.

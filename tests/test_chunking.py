@@ -32,7 +32,7 @@ def test_passages_break_between_sentences_and_are_balanced() -> None:
         "One two three four. Five six seven.",
         "Eight nine ten. Eleven twelve. Thirteen it is.",
     ]
-    assert [c.id for c in chunks if c.level == "sentence"] == [f"r1:s{n}" for n in range(5)]
+    assert [c.ordinal for c in chunks if c.level == "sentence"] == list(range(5))
 
 
 def test_a_sentence_longer_than_the_window_is_cut_between_words() -> None:

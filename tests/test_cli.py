@@ -450,7 +450,7 @@ def test_install_local_waits_for_the_end(
     assert FakeInstall.stopped == [True]
 
 
-# --- a window that owns the index ----------------------------------------------------------------
+# --- a window that serves the index ---------------------------------------------------------------
 
 
 class FakeWindow:
@@ -700,8 +700,8 @@ def test_from_a_file_to_a_checked_answer(tmp_path: Path) -> None:
 
     lock = IndexLock(index)
     lock.acquire("a test")
-    busy = run(index, "status")
+    busy, free = run(index, "ingest", str(file)), run(index, "status")
     lock.release()
-    assert busy.returncode == 1
+    assert (busy.returncode, free.returncode) == (1, 0)
     assert f"in use by a test (process {os.getpid()}" in busy.stderr
     assert busy.stderr.count("\n") == 1

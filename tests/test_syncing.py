@@ -7,52 +7,19 @@ from __future__ import annotations
 
 import json
 import zipfile
-import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from word_vectors import WordVectors
 
 from rag.answering import Options, last_of, stream_answer
-from rag.embedding import SentenceEmbedding
 from rag.errors import UsageError
 from rag.filters import Filters
 from rag.index import Index, preview
 from rag.retrieval import retrieve
-from rag.words import terms
-
-
-class WordVectors(SentenceEmbedding):
-    """Counts the words of a text in 256 buckets, and keeps every text it was given."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(name)
-        self.texts: list[str] = []
-
-    @property
-    def dimension(self) -> int:
-        return 256
-
-    @property
-    def window(self) -> int:
-        return 40
-
-    def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        return [len(text.split()) for text in texts]
-
-    def embed(self, texts: Sequence[str]) -> np.ndarray:
-        self.texts.extend(texts)
-        vectors = np.full((len(texts), 256), 1e-3, np.float32)
-        for row, text in enumerate(texts):
-            for word in terms(text):
-                vectors[row, zlib.crc32(word.encode()) % 256] += 1
-        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-
-    def embed_query(self, query: str) -> np.ndarray:
-        vector: np.ndarray = self.embed([query])[0]
-        return vector
 
 
 @pytest.fixture
@@ -257,7 +224,9 @@ def test_an_archive_is_one_source_of_many_files(index: Index, tmp_path: Path) ->
     assert counts(index.forget([str(archive)])) == (0, 0, 0, 1, 1)
 
 
-def test_filters_are_part_of_the_search_in_both_stores(index: Index, tmp_path: Path) -> None:
+def test_filters_are_part_of_the_search_in_both_stores(
+    index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     crowd = [
         paper(n % 20, title=f"Crowd {n}", abstract=f"Walrus {n} a{n * 7} b{n % 50}.")
         for n in range(300)
@@ -278,8 +247,17 @@ def test_filters_are_part_of_the_search_in_both_stores(index: Index, tmp_path: P
     plain = dict(index.catalogue.search("walrus", 400))
     assert len(lexical) == 30
     assert all(plain[id_] == pytest.approx(score) for id_, score in lexical.items())
-    nearest = index.vectors.nearest("passage", index.embedding.embed(["walrus"])[0], 400, admitted)
-    assert {id_ for id_, _ in nearest} == set(lexical)
+    vector = index.embedding.embed(["walrus"])[0]
+    with index.pinned() as snapshot:
+        one_by_one = snapshot.nearest("passage", vector, 400, admitted)
+        monkeypatch.setattr("rag.snapshot._FEW", 0)
+        among_the_nearest = snapshot.nearest("passage", vector, 5, admitted)
+        assert {id_ for id_, _ in one_by_one} == set(lexical)
+        assert snapshot.nearest("passage", vector, 400, Filters.of(year="1900")) == []
+    for found, expected in zip(among_the_nearest, one_by_one, strict=False):
+        assert found[0] in lexical
+        assert found[1] == pytest.approx(expected[1], abs=1e-5)
+    assert len(among_the_nearest) == 5
 
 
 def test_a_question_is_answered_from_what_the_filters_admit(index: Index, tmp_path: Path) -> None:
