@@ -109,7 +109,7 @@ class Scripted:
             text += f" {word}"
             yield replace(reading, text=text, stage="writing")
             time.sleep(0.05)
-            if kind == "held" and word == "[1].":
+            if kind == "held" and word == "[1],":
                 yield from self._until_open(replace(reading, text=text, stage="writing"))
         citation = Citation(1, record, QUOTE, start, end, 0.9)
         yield replace(reading, text=f"{text} [1].", citations=(citation,), stage="done")
