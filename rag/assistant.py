@@ -67,7 +67,7 @@ class Assistant:
                 when it is installed, else extractive
         what:   who changes the index, for the message that another writer gets meanwhile
 
-        Raises IndexMissingError, IndexMismatchError, UsageError.
+        Raises IndexMissingError, IndexMismatchError, ServerError, UsageError.
         """
         named = llm if isinstance(llm, str) else None
         settings = Settings.load(index=index, llm=named)
