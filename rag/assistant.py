@@ -78,7 +78,7 @@ class Assistant:
                 when it is installed, else extractive
         what:   who changes the index, for the message that another writer gets meanwhile
 
-        Raises IndexMissingError, IndexMismatchError, UsageError.
+        Raises IndexMissingError, IndexMismatchError, ServerError, UsageError.
         """
         named = llm is None or isinstance(llm, str)
         settings = Settings.load(index=index, llm=llm if named else None)

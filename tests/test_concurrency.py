@@ -54,7 +54,7 @@ with Index.open(Path(sys.argv[1]), WordVectors("words"), what="a slow writer") a
 """
 
 
-def started(script: str, *arguments: Path) -> subprocess.Popen[str]:
+def started(script: str, *arguments: Path | str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(HERE)!r})\n{script}"]
         + [str(argument) for argument in arguments],
@@ -65,7 +65,7 @@ def started(script: str, *arguments: Path) -> subprocess.Popen[str]:
 
 
 @contextmanager
-def running(script: str, *arguments: Path) -> Iterator[subprocess.Popen[str]]:
+def running(script: str, *arguments: Path | str) -> Iterator[subprocess.Popen[str]]:
     process = started(script, *arguments)
     try:
         yield process

@@ -111,10 +111,32 @@ def test_an_api_base_that_is_no_address_is_refused(address: str) -> None:
         Settings.load(api_base=address)
 
 
-def test_a_chroma_server_is_refused_rather_than_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RAG_CHROMA_URL", "http://localhost:8000")
-    with pytest.raises(UsageError, match="RAG_CHROMA_URL is not served yet"):
-        Settings.load()
+def test_a_chroma_server_has_a_folder_of_its_own_for_each_collection(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert Settings.load(index=tmp_path).home == tmp_path
+    monkeypatch.setenv("RAG_CHROMA_URL", "https://chroma.example:8443/base/")
+    monkeypatch.setenv("RAG_CHROMA_TOKEN", "secret")
+    settings = Settings.load(index=tmp_path)
+    assert settings.chroma_url == "https://chroma.example:8443/base"
+    assert settings.home.parent == tmp_path / "servers"
+    assert settings.home.name.startswith("chroma.example-8443-base-abstract-qa-")
+    assert settings.home != Settings.load(index=tmp_path, chroma_collection="other").home
+    assert "secret" not in repr(settings)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("chroma_url", "localhost:8000", "chroma_url is not an address"),
+        ("chroma_collection", "a b", "chroma_collection cannot be 'a b'"),
+        ("chroma_ca", "nowhere.pem", "chroma_ca is no file"),
+        ("chroma_token_header", "X: y", "chroma_token_header"),
+    ],
+)
+def test_a_chroma_setting_that_cannot_serve_is_refused(name: str, value: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        Settings.load(**{name: value})
 
 
 def test_a_value_of_another_type_is_a_usage_error() -> None:
