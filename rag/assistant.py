@@ -14,7 +14,7 @@ from rag.answers import Answer, Hit
 from rag.changes import IngestReport
 from rag.conversation import Turn
 from rag.embedding import SentenceEmbedding
-from rag.errors import SetupError
+from rag.errors import SetupError, UsageError
 from rag.filters import Criteria, Filters
 from rag.index import Index, discard
 from rag.index import preview as preview_of
@@ -43,6 +43,7 @@ _VERSIONS = (
     "onnxruntime",
     "sentence-transformers",
 )
+_IDS_NAMED = 3
 
 
 class Assistant:
@@ -175,6 +176,31 @@ class Assistant:
     def records(self) -> Iterator[Record]:
         """Every abstract of the index, in no particular order."""
         return (entry.record for entry in self._index.catalogue.entries())
+
+    def export(self, format: str, ids: Sequence[str] | None = None) -> str:
+        """Abstracts as "bibtex", "ris" or "csl-json" text: those with these ids, in their
+        order, else every one, in the order of their places.
+
+        Raises UsageError, naming them, for ids that the index does not hold.
+        """
+        # Imported here: its parsers take most of a second, which no search need wait for.
+        from rag.exporting import export
+
+        if ids is None:
+            every = sorted(self.records(), key=lambda r: (r.source.path, r.source.ordinal, r.id))
+            return export(format, every)
+        return export(format, self._records_of(ids))
+
+    def _records_of(self, ids: Sequence[str]) -> list[Record]:
+        found = self._index.catalogue.get(list(dict.fromkeys(ids)))
+        if unknown := [id_ for id_ in dict.fromkeys(ids) if id_ not in found]:
+            named = ", ".join(map(repr, unknown[:_IDS_NAMED]))
+            more = len(unknown) - _IDS_NAMED
+            raise UsageError(
+                f"no abstract has the id {named}{f' and {more} more' if more > 0 else ''}: "
+                "take ids from `rag search --json`"
+            )
+        return [found[id_].record for id_ in dict.fromkeys(ids)]
 
     @property
     def uploads(self) -> Path:

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Turn = Mapping[str, str]
 
+# Those of rag.exporting, which takes too long to import for `rag --help`.
+_EXPORT_FORMATS = ("bibtex", "ris", "csl-json")
 _INSTALL_ENDS = ("ready", "failed", "unavailable", "stopped")
 _POLL_S = 0.2
 
@@ -228,6 +230,33 @@ def ask(
 
 
 main.add_command(eval_)
+
+
+@main.command()
+@click.argument("format", type=click.Choice(_EXPORT_FORMATS), metavar="FORMAT")
+@click.argument("ids", nargs=-1, metavar="IDS...")
+@click.option("--all", "every", is_flag=True, help="Export every abstract of the index.")
+@click.option("--output", metavar="FILE", help="Write there instead of to the standard output.")
+@index_option
+def export(format: str, ids: tuple[str, ...], every: bool, output: str | None) -> None:
+    """Write abstracts as FORMAT: bibtex, ris or csl-json.
+
+    IDS are those of `rag search --json`; - reads them from the standard input.
+    """
+    named = [id_ for given in ids for id_ in _text_argument(given).split()]
+    if every == bool(named):
+        raise UsageError("name the ids of abstracts, or give --all; not both")
+    wanted = None if every else named
+    text = _with_index(
+        "rag export",
+        lambda assistant: assistant.export(format, wanted),
+        lambda window: window.export(format, wanted),
+        llm="extractive",
+    )
+    if output:
+        Path(output).write_bytes(text.encode())
+    else:
+        click.echo(text.encode(), nl=False)
 
 
 @main.command()

@@ -68,7 +68,7 @@ def content_id(
         identity = "arxiv:" + _VERSION.sub("", arxiv_id.casefold())
     else:
         words = " ".join(unicodedata.normalize("NFKC", abstract).casefold().split())
-        identity = "\n".join(filter(None, (words, _plain(title), _family_name(authors))))
+        identity = "\n".join(filter(None, (words, plain_words(title), family_name(authors))))
     return hashlib.sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
@@ -76,24 +76,24 @@ def same_paper_key(record: Record) -> str:
     """Equal for records of one paper that have no common DOI or arXiv id: the title's words
     and the first author's family name. Empty, which is no key, when either is missing or the
     title is one word, such as "Editorial", which many papers have."""
-    title, family = _plain(record.title), _family_name(record.authors)
+    title, family = plain_words(record.title), family_name(record.authors)
     return f"{title}|{family}" if " " in title and family else ""
 
 
 _ARXIV_DOI = re.compile(r"10\.48550/arxiv\.(.+)", re.IGNORECASE)
 _VERSION = re.compile(r"v\d+$")
-_GENERATION = re.compile(r"(?:jr|sr|[1-9](?:st|nd|rd|th)|i{1,3}|iv|vi{0,3})", re.IGNORECASE)
+GENERATION = re.compile(r"(?:jr|sr|[1-9](?:st|nd|rd|th)|i{1,3}|iv|vi{0,3})", re.IGNORECASE)
 _TEX_COMMAND = re.compile(r"\\[A-Za-z]+\*?")
 
 
-def _plain(text: str) -> str:
+def plain_words(text: str) -> str:
     """Letters and digits in lower case, without accents; words parted by one space."""
     decomposed = unicodedata.normalize("NFKD", _TEX_COMMAND.sub(" ", text)).casefold()
     letters = "".join(char for char in decomposed if not unicodedata.combining(char))
     return " ".join(re.findall(r"[^\W_]+", letters))
 
 
-def _family_name(authors: Sequence[str]) -> str:
+def family_name(authors: Sequence[str]) -> str:
     """The last word of the first author's family name, however the name is ordered.
 
     "Wilson, Lauren N.", "Lauren N. Wilson", "Wilson L.N." and "WILSON LN" are one; so are
@@ -103,15 +103,16 @@ def _family_name(authors: Sequence[str]) -> str:
         return ""
     family, comma, _ = authors[0].partition(",")
     split = family.split()
-    words = [word for word in split if not _GENERATION.fullmatch(word.strip("."))] or split
+    words = [word for word in split if not GENERATION.fullmatch(word.strip("."))] or split
     if not comma:
-        while len(words) > 1 and _is_initials(words[-1]):
+        while len(words) > 1 and is_initials(words[-1]):
             words.pop()
-    plain = [found for word in words if (found := _plain(word))]
+    plain = [found for word in words if (found := plain_words(word))]
     return plain[-1].split()[-1] if plain else ""
 
 
-def _is_initials(word: str) -> bool:
+def is_initials(word: str) -> bool:
+    """Whether a word of a name is one to three initials: "J.R.", "LN"; "Li" and 王 are none."""
     letters = [char for char in word if char.isalpha()]
     return 0 < len(letters) <= 3 and word == word.upper() and not _is_syllabic(letters)
 

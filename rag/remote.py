@@ -5,6 +5,7 @@
                                                            -> as `rag ask --json`
     POST {url}/rag/ingest  {"paths", "options"}, absolute  -> as `rag ingest --json`
     POST {url}/rag/remove  {"sources"}, absolute           -> as `rag remove --json`
+    POST {url}/rag/export  {"format", "ids"}               -> the text of `rag export`
     GET  {url}/rag/status                                  -> as `rag status --json`
 
 Every request carries `Authorization: Bearer TOKEN`. An error comes as {"error", "kind"} with
@@ -27,6 +28,7 @@ from rag.errors import IndexBusyError, RagError
 _CONNECT_S = 5.0
 _STATUS_S = 30.0
 _SEARCH_S = 60.0
+_EXPORT_S = 600.0
 _ASK_S = 600.0
 # A large collection takes hours to embed, and the window reports nothing in between.
 _INGEST_S = None
@@ -87,6 +89,12 @@ class Window:
         body = {"sources": _absolute(sources)}
         report: dict[str, Any] = self._call("POST", "/rag/remove", _INGEST_S, dict, body)
         return report
+
+    def export(self, format: str, ids: Sequence[str] | None = None) -> str:
+        """Abstracts as text of a format; `ids` None is every one."""
+        body = {"format": format, "ids": None if ids is None else list(ids)}
+        text: str = self._call("POST", "/rag/export", _EXPORT_S, str, body)
+        return text
 
     def status(self) -> dict[str, Any]:
         """The state of the window's index as JSON data."""

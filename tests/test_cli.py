@@ -102,6 +102,10 @@ class FakeAssistant:
         self._called("stream", question, list(history))
         yield from self.snapshots
 
+    def export(self, format: str, ids: Sequence[str] | None = None) -> str:
+        self._called("export", format, ids)
+        return "TY  - GEN\nTI  - 冰\nER  - \n"
+
     def records(self) -> Iterator[Record]:
         yield from self.stored
 
@@ -326,6 +330,67 @@ def test_a_dash_reads_the_question_from_the_standard_input(assistant: FakeAssist
     assert "not UTF-8" in error_line(rag("ask", "-", stdin=b"\xff"))
 
 
+# --- export -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("format", ["bibtex", "ris", "csl-json"])
+def test_export_prints_the_text_alone(assistant: FakeAssistant, format: str) -> None:
+    result = rag("--index", "there", "export", format, "ab12", "cd34")
+    assert result.exit_code == 0
+    assert result.stdout == "TY  - GEN\nTI  - 冰\nER  - \n"
+    assert result.stderr == ""
+    assert assistant.creates is False
+    assert assistant.calls[:2] == [
+        ("open", "there", "extractive", "rag export"),
+        ("export", format, ["ab12", "cd34"]),
+    ]
+
+
+def test_export_of_all_into_a_file(assistant: FakeAssistant, tmp_path: Path) -> None:
+    file = tmp_path / "library.ris"
+    result = rag("export", "ris", "--all", "--output", str(file))
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert file.read_bytes().decode() == "TY  - GEN\nTI  - 冰\nER  - \n"
+    assert ("export", "ris", None) in assistant.calls
+
+
+def test_export_takes_ids_from_the_standard_input(assistant: FakeAssistant) -> None:
+    assert rag("export", "ris", "-", stdin="ab12\ncd34\n").exit_code == 0
+    assert ("export", "ris", ["ab12", "cd34"]) in assistant.calls
+
+
+@pytest.mark.parametrize(
+    "arguments", [("ris",), ("ris", "ab12", "--all"), ("word", "ab12"), ("ris", "-")]
+)
+def test_export_needs_a_format_and_ids_or_all(
+    assistant: FakeAssistant, arguments: tuple[str, ...]
+) -> None:
+    result = rag("export", *arguments, stdin=" \n")
+    assert result.exit_code == 2
+    error_line(result)
+    assert assistant.calls == []
+
+
+def test_export_of_an_unknown_id_and_into_no_folder(
+    assistant: FakeAssistant, tmp_path: Path
+) -> None:
+    nowhere = str(tmp_path / "none" / "x.bib")
+    result = rag("export", "bibtex", "ab12", "--output", nowhere)
+    assert result.exit_code == 1
+    assert error_line(result) == f"{nowhere}: No such file or directory"
+    assistant.error = UsageError("no abstract has the id 'x'")
+    result = rag("export", "bibtex", "x")
+    assert result.exit_code == 2
+    assert error_line(result) == "no abstract has the id 'x'"
+
+
+def test_export_asks_a_running_window(window: None) -> None:
+    result = rag("export", "ris", "ab12", "cd34")
+    assert result.exit_code == 0
+    assert result.stdout == "ris of ['ab12', 'cd34']"
+    assert rag("export", "ris", "--all").stdout == "ris of None"
+
+
 # --- status, chat -------------------------------------------------------------------------------
 
 
@@ -477,6 +542,9 @@ class FakeWindow:
 
     def remove(self, sources: Sequence[str]) -> dict[str, Any]:
         return {**REPORT, "removed": len(sources)}
+
+    def export(self, format: str, ids: Sequence[str] | None = None) -> str:
+        return f"{format} of {ids}"
 
     def status(self) -> dict[str, Any]:
         return {"records": 57}

@@ -104,6 +104,15 @@ def test_remove_sends_absolute_paths(
     assert server.requests == [("POST", "/rag/remove", "Bearer secret", body)]
 
 
+def test_export(server: WindowServer, window: Window) -> None:
+    server.reply = (200, '"TY  - JOUR\\né"'.encode())
+    assert window.export("ris", ["a", "b"]) == "TY  - JOUR\né"
+    window.export("ris")
+    bodies = [body for _, _, _, body in server.requests]
+    assert bodies == [{"format": "ris", "ids": ["a", "b"]}, {"format": "ris", "ids": None}]
+    assert server.requests[0][:3] == ("POST", "/rag/export", "Bearer secret")
+
+
 def test_status(server: WindowServer, window: Window) -> None:
     server.reply = (200, b'{"records": 57}')
     assert window.status() == {"records": 57}

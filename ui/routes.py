@@ -5,6 +5,7 @@
                                                       as `rag ask --json`
     POST /rag/ingest  {"paths", "options"}            as `rag ingest --json`
     POST /rag/remove  {"sources"}                     as `rag remove --json`
+    POST /rag/export  {"format", "ids"}               the text of `rag export`; "ids" null: all
     GET  /rag/status                                  as `rag status --json`
 
 Each needs `Authorization: Bearer TOKEN`, the token that the window announced in the lock
@@ -86,6 +87,13 @@ class RemoveBody(_Body):
     sources: list[str]
 
 
+class ExportBody(_Body):
+    """Which abstracts to export, and as what; `ids` None is every one."""
+
+    format: str
+    ids: list[str] | None = None
+
+
 class _Forbidden(RagError):
     """The request did not carry the window's token."""
 
@@ -120,6 +128,10 @@ def add_routes(app: FastAPI, assistant: Assistant, token: str) -> None:
     @app.post("/rag/remove", dependencies=guarded)
     def remove(body: RemoveBody) -> dict[str, Any]:
         return assistant.remove(body.sources).as_dict()
+
+    @app.post("/rag/export", dependencies=guarded)
+    def export(body: ExportBody) -> str:
+        return assistant.export(body.format, body.ids)
 
     @app.get("/rag/status", dependencies=guarded)
     def status() -> dict[str, Any]:

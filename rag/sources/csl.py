@@ -85,7 +85,7 @@ def _entry(item: Item, where: str) -> Entry:
         where,
         abstract=text("abstract"),
         title=fields.one_line(text("title")),
-        authors=_people(item.get("author")),
+        authors=_people(_as_written(item) or item.get("author")),
         year=next(filter(None, (_year(item.get(name)) for name in ("issued", "published"))), None),
         venue=fields.one_line(text("container-title") or text("event-title")),
         doi=doi,
@@ -94,6 +94,12 @@ def _entry(item: Item, where: str) -> Entry:
         or fields.keywords(map(columns.text, words) if isinstance(words, list) else ()),
         arxiv_id=fields.arxiv_id(doi, text("URL"), text("number"), text("note")),
     )
+
+
+def _as_written(item: Item) -> object:
+    """The spelling of the authors before they were put into parts, as `rag export` notes it."""
+    custom = item.get("custom")
+    return custom.get("authors") if isinstance(custom, Mapping) else None
 
 
 def _people(authors: object) -> tuple[str, ...]:

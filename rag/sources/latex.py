@@ -52,7 +52,7 @@ _SYMBOLS = {
     "textnumero": "№", "textperthousand": "‰", "textleftarrow": "←", "textrightarrow": "→",
     "textasteriskcentered": "*", "textnospace": "", "TeX": "TeX", "LaTeX": "LaTeX",
     "quad": " ", "qquad": " ", "space": " ", "nobreakspace": " ", "newline": " ",
-    "relax": "", "protect": "", "noopsort": "", "leavevmode": "",
+    "lbrace": "{", "rbrace": "}", "relax": "", "protect": "", "noopsort": "", "leavevmode": "",
 }  # fmt: skip
 # Commands and switches that only say how their text looks.
 _LOOKS = frozenset(
@@ -81,11 +81,12 @@ _LETTERS = re.compile(r"[A-Za-z]+")
 _OPTION = re.compile(r"\[[^\[\]{}]{0,80}\]")
 # As Pandoc reads dollars: mathematics touches its dollar signs and no digit follows, so that
 # "from $5 to $10" is money.
-_DOLLAR_MATHS = re.compile(
+DOLLAR_MATHS = re.compile(
     r"\$\$(?:[^$\\]|\\.)+\$\$|\$(?!\s)(?:[^$\\]|\\.)*(?<!\s)\$(?!\d)", re.DOTALL
 )
-_ENVIRONMENT = re.compile(
-    r"\\begin\{((?:equation|align|gather|multline|eqnarray|math|displaymath)\*?)\}"
+MATHS_ENVIRONMENT = re.compile(
+    r"\\begin\{(?P<environment>"
+    r"(?:equation|align|gather|multline|eqnarray|math|displaymath)\*?)\}"
 )
 _MAXIMAL_DEPTH = 40
 
@@ -119,7 +120,7 @@ class _Source:
     def _piece(self, at: int, end: int, depth: int) -> tuple[str, int]:
         match self.text[at]:
             case "$":
-                maths = _DOLLAR_MATHS.match(self.text, at, end)
+                maths = DOLLAR_MATHS.match(self.text, at, end)
                 return (maths.group(), maths.end()) if maths else ("$", at + 1)
             case "{":
                 return self._group(at, depth)
@@ -156,8 +157,8 @@ class _Source:
             return self._accented(name, at, self._past_blanks(after, end), end, depth)
         if name in _SYMBOLS or name in _SWITCHES:
             return _SYMBOLS.get(name, ""), self._after_name(after, end)
-        if name == "begin" and (environment := _ENVIRONMENT.match(self.text, at, end)):
-            return self._until(f"\\end{{{environment.group(1)}}}", at, end)
+        if name == "begin" and (environment := MATHS_ENVIRONMENT.match(self.text, at, end)):
+            return self._until(f"\\end{{{environment['environment']}}}", at, end)
         close = self.closing.get(after)
         if close is not None:
             if name in _LOOKS:
