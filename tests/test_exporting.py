@@ -192,6 +192,14 @@ def test_bibtexparser_reads_the_names_in_their_parts() -> None:
     ]
 
 
+def test_a_name_that_opens_with_an_escaped_sign_is_not_lost() -> None:
+    library = bibtexparser.parse_string(
+        export("bibtex", [record(authors=("Ann", "$", "&c"))]),
+        append_middleware=[SeparateCoAuthors()],
+    )
+    assert library.entries[0]["author"] == ["Ann", r"{\$}", r"{\&c}"]
+
+
 def test_csl_has_the_names_in_their_parts() -> None:
     (item,) = json.loads(export("csl-json", [PAPER]))
     assert item["author"][:4] == [

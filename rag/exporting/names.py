@@ -20,8 +20,9 @@ _INSTITUTION = re.compile(
     r"大学|研究|学院|医院|协会|中心|委员会",
     re.IGNORECASE,
 )
-# "and" parts names in BibTeX; no person's name holds digits or these signs.
-_NO_PERSON = re.compile(r"\band\b|[\d&{}\\/:]", re.IGNORECASE)
+# "and" parts names in BibTeX; no person's name holds digits or these signs. Those among them
+# that LaTeX escapes must not open a name outside of braces: bibtexparser would lose the name.
+_NO_PERSON = re.compile(r"\band\b|[\d&{}\\/:$%#^~_]", re.IGNORECASE)
 
 
 def parts(name: str) -> NameParts | None:
