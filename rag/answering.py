@@ -32,6 +32,11 @@ EXTRACTIVE = "extractive"
 _EXTRACTED, _MUCH_BELOW = 3, 0.5
 
 
+# A question with more names than this is a list of what one paper was tried on.
+_MOST_NAMES = 4
+_NO_WORD = "\0"
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
     """How to answer.
@@ -108,9 +113,9 @@ class _Run:
             llm=writer.name if writer else EXTRACTIVE,
             stage="understanding",
         )
-        if writer and needs_llm(question, self._history):
+        if writer and needs_llm(question, self._history, self._knows):
             yield answer
-        understood = understand(question, self._history, writer, self.cancel)
+        understood = understand(question, self._history, writer, self.cancel, self._knows)
         asked = understood.asked
         found = self._retrieved(asked)
         selected = select_evidence(self._index, found, self._papers(asked, found))
@@ -134,6 +139,10 @@ class _Run:
         else:
             yield from self._written(answer, writer, asked, selected, closing_words)
 
+    def _knows(self, term: str) -> bool:
+        """Whether a stemmed word stands in any abstract."""
+        return self._index.catalogue.idf(term) < self._index.catalogue.idf(_NO_WORD)
+
     def _retrieved(self, asked: Asked) -> Retrieved:
         """What the question finds and, when it compares, what each of its sides finds."""
         options = self._options
@@ -142,10 +151,15 @@ class _Run:
             # What was said before helps to find the abstract, and hides the sentence in it.
             vector = self._index.embedding.embed_query(asked.english)
             found = replace(found, question=asked.english, vector=vector)
-        for side in sides_of(asked.english):
+        for side in sides_of(asked.english) or self._named(asked.english):
             best = retrieve(self._index, side, 1, options.filters)
             found = found.joined(best, options.k)
         return found
+
+    def _named(self, question: str) -> tuple[str, ...]:
+        """The names in a question that has several; each may be of another abstract."""
+        names = names_in(question)
+        return names if 1 < len(names) <= _MOST_NAMES else ()
 
     def _papers(self, asked: Asked, found: Retrieved) -> int:
         """How many abstracts to lay side by side; those that hold one name each count too."""
@@ -191,6 +205,10 @@ class _Run:
     def _finished(
         self, answer: Answer, draft: str, desk: _Desk, closing_words: ClosingWords
     ) -> Iterator[Answer]:
+        if not without_thoughts(draft).strip():
+            warnings = (*answer.warnings, "the LLM gave no answer; this one is extractive")
+            yield self._extracted(replace(answer, llm=EXTRACTIVE, warnings=warnings))
+            return
         if prompts.is_refusal(without_thoughts(draft)):
             yield self._refused(answer, closing_words)
             return
@@ -282,7 +300,7 @@ class _Desk:
 
     def growing(self, draft: str) -> _Growing:
         """What is settled of an unfinished draft."""
-        written, _ = prompts.without_missing(draft)
+        written, _ = prompts.without_missing(prompts.without_start_of_missing(draft))
         parsed = parse(written, final=False)
         settled = parsed.statements if self._say is str else ()
         return _Growing(self._cited(settled), parsed.pending)
@@ -298,7 +316,9 @@ class _Desk:
     def _cited(self, statements: tuple[Statement, ...]) -> Cited:
         if self._last[0] != statements:
             telling = [told for s in statements for told in self._told(s)]
-            cited = cite(telling, self._evidence, self._verifier, self._keep, self._say)
+            cited = cite(
+                telling, self._evidence, self._verifier, self._keep, self._say, self._question
+            )
             self._last = (statements, cited)
         return self._last[1]
 

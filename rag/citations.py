@@ -17,6 +17,7 @@ Statements are checked one by one, so more of them never change the text of the 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -66,12 +67,13 @@ def cite(
     verifier: Verifier,
     keep_unsupported: bool = False,
     say: Callable[[str], str] = str,
+    question: str = "",
 ) -> Cited:
     """Check statements against the evidence they were written from, and number the citations.
 
     `say` puts a checked sentence to the reader, in another language perhaps.
     """
-    desk = _Desk(evidence, verifier)
+    desk = _Desk(evidence, verifier, question)
     checked = [desk.check(s) for s in statements if carries_claim(s.text)]
     shown = [item for item in checked if item.numbers or keep_unsupported]
     order = tuple(dict.fromkeys(number for item in shown for number in item.numbers))
@@ -85,10 +87,19 @@ def cite(
     )
 
 
+# What a sentence sets what it says against.
+_CONTRAST = re.compile(
+    r",?\s*\b(?:and not|not|rather than|instead of|as opposed to)\s+(?P<denied>(?:[^,.;:]|\.(?=\d)){1,60})"
+)
+
+
 class _Desk:
     """Evidence, and who compares it with statements."""
 
-    def __init__(self, evidence: Sequence[Evidence], verifier: Verifier) -> None:
+    def __init__(
+        self, evidence: Sequence[Evidence], verifier: Verifier, question: str = ""
+    ) -> None:
+        self._question = question.casefold()
         self._evidence = evidence
         self._verifier = verifier
 
@@ -119,7 +130,21 @@ class _Desk:
             f"{record.title}. {record.abstract} {'; '.join(record.authors)}"
             for record in (by_id[record_id] for record_id in records)
         )
-        return self._verifier.verify(text, [item.quote for item in chosen], context)
+        quotes = [item.quote for item in chosen]
+        return self._verifier.verify(self._without_contrast(text), quotes, context)
+
+    def _without_contrast(self, text: str) -> str:
+        """A sentence without what it denies of the question: "4 bits, not 8 bits".
+
+        An answer that corrects its question repeats what no quote says.
+        """
+
+        def asked(match: re.Match[str]) -> str:
+            things = re.findall(r"\w*\d(?:[\w.]*\w)?|[A-Z]\w+", match["denied"])
+            known = bool(things) and all(thing.casefold() in self._question for thing in things)
+            return "" if known else match.group()
+
+        return _CONTRAST.sub(asked, text)
 
     def _needed(self, text: str, known: tuple[int, ...], verdict: Verdict) -> tuple[int, ...]:
         """The cited evidence without what adds no support; the earlier of two like ones stays."""

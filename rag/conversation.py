@@ -28,7 +28,9 @@ _POINTS_BACK = re.compile(
     r"\b(?:that|this|these|those) (?:\w+ )?(?:do|does|is|are|was|were|work|mean|help|compare)\b|"
     r"^\W*(?:do|does|did|is|are|was|were|can|could|has|have|would|will) "
     r"(?:that|this|these|those)\b|"
-    r"\bthe (?:authors?|paper|abstract)\b(?! (?:of|on|about|that|by))",
+    r"\b(?:compare|combine) (?:this|that|these|those)\b|"
+    r"\bthe (?:authors?|paper|abstract|benchmark|datasets?|data|code|model|method|approach|"
+    r"framework|algorithm)\b(?! (?:of|on|about|for|that|by|in|from|with|called|named|to))",
     re.IGNORECASE,
 )
 _GOES_ON = re.compile(
@@ -44,7 +46,8 @@ _ELSEWHERE = re.compile(
     r"그것|그들|이것|그 |이 (?:방법|모델|논문)|"
     r"\b(?:eso|esto|ese|esa|ellos|ellas|lo mismo|su|sus|celui|celle|ceux|cela|ça|leur|leurs|ils?|"
     r"elles?|dies(?:e[rs]?)?|sie|er|ihre?|davon|dabei|damit|dazu|das(?= auch| noch| \w+\W*$))\b|"
-    r"^\W*(?:(?:y|et|und)\b|那么?|然后|还有|では|それでは|그럼|그리고)",
+    r"^\W*(?:(?:y|et|und)\b|那么?|然后|还有|では|それでは|그럼|그리고|и )|"
+    r"(?:에서|은|는|이|가)?도 ",
     re.IGNORECASE,
 )
 # What a word points at stands in the question itself when so much was named before it, or when
@@ -124,6 +127,7 @@ def _split(history: Sequence[Turn]) -> tuple[list[str], list[str]]:
     for place, turn in enumerate(history, start=1):
         role, content = _fields(turn, place)
         if content.strip():
+            content = content.encode("utf-8", "replace").decode()  # half a surrogate pair
             line = " ".join(_MARKERS.sub("", content).split())[:_TURN_CHARACTERS]
             (said if role == "user" else answered).append(line)
     return said, answered

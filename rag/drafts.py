@@ -59,6 +59,7 @@ def parse(draft: str, final: bool = True) -> Parsed:
     markers may follow its stop; what comes after is `pending`, without an unfinished marker.
     """
     statements: list[Statement] = []
+    draft = draft.translate(_NARROW)
     for kind, text, closed in _segments(_answer_part(draft, final), final):
         if kind == "json":
             statements.extend(_from_json(text))
@@ -69,6 +70,9 @@ def parse(draft: str, final: bool = True) -> Parsed:
                 return Parsed(tuple(statements), parsed.pending)
     return Parsed(tuple(statements))
 
+
+# Brackets as Chinese and Japanese texts write them.
+_NARROW = {ord("［"): "[", ord("］"): "]"}
 
 # --- what is no answer ------------------------------------------------------------------------
 
@@ -121,7 +125,7 @@ def _segments(draft: str, final: bool) -> Iterator[tuple[str, str, bool]]:
 
 _TEXTS = frozenset(
     "answer answers text texts sentence sentences statement statements claim claims content "
-    "response summary result results point points item items".split()
+    "final_answer response summary result results point points item items".split()
 )
 _CITED = frozenset(
     "citation citations source sources evidence marker markers number numbers reference "
@@ -183,8 +187,8 @@ def _without_braces(text: str) -> str:
 _WORD = (
     r"(?:sentences?|sources?|refs?|references?|evidence|citations?|abstracts?|passages?|docs?|s)"
 )
-_LIST = rf"\d{{1,4}}(?:\s*(?:[,;–—-]|and|&|to)\s*(?:{_WORD}\s*)?\d{{1,4}})*"
-_ITEM = rf"(?:{_WORD}\s*[.:#]?\s*)?(?P<list>{_LIST})(?:†[^\]】]*)?"
+_LIST = rf"\d{{1,9}}(?:\s*(?:[,，、;–—-]|and|&|to)\s*(?:{_WORD}\s*)?\d{{1,9}})*"
+_ITEM = rf"(?:{_WORD}\s*[.:#]?\s*)?#?(?P<list>{_LIST})(?:†[^\]】]*)?"
 _CITED_STRING = re.compile(rf"[\[(【]?\s*{_ITEM}\s*[\])】]?", re.IGNORECASE)
 _BRACKETED = re.compile(rf"\\?[\[【]{{1,2}}\s*\^?{_ITEM}\s*\\?[\]】]{{1,2}}", re.IGNORECASE)
 _RAISED = re.compile(
@@ -218,6 +222,8 @@ _LONGEST_RANGE = 20
 _OPENER = re.compile(r"\$|\\[(\[]|\\$|[\[【(]|\^(?=\d|$)|<sup>|\n")
 _CLOSED_BY = {"[": "]】", "【": "]】", "(": ")"}
 _MATHS_CLOSED_BY = {"$$": "$$", "$": "$", "\\(": "\\)", "\\[": "\\]"}
+# "$5 to train and $10 to run" holds no maths.
+_AMOUNT = re.compile(r"\$\d[\d.,]*[kKMB]?\s+(?:[A-Za-z]{2}|[\[(【])")
 _LONGEST_MARKER, _LONGEST_MATHS = 120, 400  # characters
 _STOPS = ".!?。！？"
 _ENDS = tuple(_STOPS + "\"'”’»)]}*_」』）")  # of a sentence, quotation marks included
@@ -357,6 +363,8 @@ class _Scanner:
         while end > 0 and close == "$" and text[end - 1] == "\\":
             end = text.find(close, end + 1)
         within = text[at : end if end >= 0 else len(text)]
+        if sign == "$" and _AMOUNT.match(within):
+            return self._undecided(at, sign, False)
         fits = len(within) <= _LONGEST_MATHS and not (close == "$" and "\n" in within)
         if end < 0 or not fits:
             return self._undecided(at, sign, fits and end < 0)
@@ -478,7 +486,7 @@ def _shown(found: Iterable[Statement]) -> Iterator[Statement]:
 
 def _expanded(listed: str) -> list[int]:
     found: list[int] = []
-    for part in re.split(r"[,;&]|\band\b", listed):
+    for part in re.split(r"[,，、;&]|\band\b", listed):
         numbers = [int(number) for number in re.findall(r"\d+", part)]
         if _RANGE.search(part) and len(numbers) == 2:
             first, last = numbers

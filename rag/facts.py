@@ -284,13 +284,17 @@ def _stated_numbers(text: str) -> Iterator[tuple[str, frozenset[float], bool]]:
             yield f"“{word}”", frozenset(_NUMBER_WORDS[word]), False
 
 
+# "16 GB" and "16GB" are one quantity; the number is compared by itself.
+_UNITS = frozenset({"KB", "MB", "GB", "TB", "Hz", "kHz", "MHz", "GHz", "GPUs", "FLOPs"})
+
+
 def missing_names(
     claim: Reading, stated: Sequence[str], quotes: Sequence[Reading], context: Reading
 ) -> Iterator[str]:
     """Those of the names that a claim states that neither quotes nor context hold."""
     sources = (*quotes, context)
     for name in stated:
-        if holds_name(name, sources) or _abbreviates(name, quotes):
+        if name in _UNITS or holds_name(name, sources) or _abbreviates(name, quotes):
             continue
         parts = _parts(name)
         missing = [p for p in parts if _is_name(p, False) and not holds_name(p, sources)]

@@ -131,6 +131,7 @@ _TELLING = frozenset(
     "quelles comment pourquoi combien est-ce qu'est-ce welche welcher welches welchen "
     "wie wieviel wieviele "
     "warum wer wo quale quali quanto quanti perché quais quantos quantas "
+    "ist explica erkläre explique "
     "macht gibt kann können existe existen hay peut-on a-t-on fait-il funciona "
     "puede peut peuvent fonctionne può esiste "
     "há pode".split()

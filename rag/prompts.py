@@ -101,6 +101,8 @@ def pointing_grammar(evidence: int) -> str:
     return f"root ::= mark mark?\nmark ::= {marks}\n"
 
 
+_MISSING = re.compile(r"[*_\s]*\bMISSING\b[*_ ]*:[*_ ]*([^\n]*)")
+_STARTS_MISSING = re.compile(r"[*_\s]*\bM(?:I(?:S(?:S(?:I(?:N(?:G[*_ ]*)?)?)?)?)?)?$")
 _REFUSES = re.compile(r"^\W*not[ _]found\b", re.IGNORECASE)
 
 
@@ -116,12 +118,12 @@ def may_become_refusal(draft: str) -> bool:
 
 
 def without_missing(draft: str) -> tuple[str, tuple[str, ...]]:
-    """A draft without its lines on what the evidence does not state, and these."""
-    kept, missing = [], []
-    for line in draft.split("\n"):
-        found = re.match(rf"\W*{MISSING}\s*(.*)", line, re.IGNORECASE)
-        if found:
-            missing.append(found.group(1).strip(" .*"))
-        else:
-            kept.append(line)
-    return "\n".join(kept), tuple(text for text in missing if text)
+    """A draft without what it says that the evidence does not state, and that."""
+    named = (_MARKER.sub("", found.group(1)) for found in _MISSING.finditer(draft))
+    missing = (" ".join(text.split()).strip(" .*_") for text in named)
+    return _MISSING.sub("", draft), tuple(text for text in missing if text)
+
+
+def without_start_of_missing(draft: str) -> str:
+    """An unfinished draft without an end that may become the word MISSING."""
+    return _STARTS_MISSING.sub("", draft)

@@ -18,8 +18,10 @@ from rag.errors import LLMError
 from rag.languages import ENGLISH, NAMES, language_of
 from rag.llms import Writer
 from rag.questions import Asked, names_in
+from rag.words import terms
 
 _MOST_TOKENS = 120
+_MARKERS = re.compile(r"\s*[\[［【]\s*\d[\d\s,，;–-]*[\]］】]")
 _DIGITS = re.compile(r"\d+")
 _LONGEST = 8  # times its original, at most, for a translation: Chinese is written densely
 
@@ -32,18 +34,27 @@ class Understood:
     warnings: tuple[str, ...] = ()
 
 
-def needs_llm(question: str, history: Sequence[Turn]) -> bool:
+def needs_llm(
+    question: str, history: Sequence[Turn], knows: Callable[[str], bool] = lambda term: True
+) -> bool:
     """Whether an LLM would be asked before anything is searched."""
     language = language_of(question)
-    return language != ENGLISH or context_of(question, history, language) is not None
+    return language != ENGLISH or _context(question, history, language, knows) is not None
 
 
 def understand(
-    question: str, history: Sequence[Turn], writer: Writer | None, cancel: threading.Event
+    question: str,
+    history: Sequence[Turn],
+    writer: Writer | None,
+    cancel: threading.Event,
+    knows: Callable[[str], bool] = lambda term: True,
 ) -> Understood:
-    """How to take a question. Raises UsageError for a history in another form."""
+    """How to take a question. `knows` tells whether a stem stands in any abstract.
+
+    Raises UsageError for a history in another form.
+    """
     language = language_of(question)
-    context = context_of(question, history, language)
+    context = _context(question, history, language, knows)
     warnings: list[str] = []
     standalone = question
     if context:
@@ -70,10 +81,27 @@ def translator(
         if text not in said:
             message = prompts.FROM_ENGLISH.format(language=NAMES[language], text=text)
             reply = _reply(writer, message, cancel)
+            reply = _MARKERS.sub("", reply)
             said[text] = reply if _same_facts(reply, text) else text
         return said[text]
 
     return str if language == ENGLISH or writer is None else say
+
+
+def _context(
+    question: str, history: Sequence[Turn], language: str, knows: Callable[[str], bool]
+) -> Context | None:
+    """What a question leans on; nothing when most of its words stand in no abstract.
+
+    "Is it raining in Paris?" is about something else, whatever was said before, and the
+    conversation must not lend it a topic.
+    """
+    context = context_of(question, history, language)
+    if context is None or language != ENGLISH:
+        return context
+    words = terms(question)
+    strange = sum(not knows(word) for word in words)
+    return None if strange > 0 and 2 * strange >= len(words) else context
 
 
 def _rewritten(

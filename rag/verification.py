@@ -154,10 +154,12 @@ class Verifier:
         total = held = 0.0
         for word in words:
             weight = self._weight(word)
-            total += weight
             like = same_direction(word)
-            if word in subject or any(word in s.held or like & s.held for s in sources):
+            if any(word in s.held or like & s.held for s in sources):
                 held += weight
+            elif word in subject:
+                continue  # what the abstract is about: neither for nor against
+            total += weight
         return held / total if total else 0.0
 
     def _weight(self, stem: str) -> float:

@@ -93,7 +93,9 @@ def _tex_symbol(match: re.Match[str]) -> str:
     if sign is not None:
         return sign if sign in "%&$#_{}" else " "
     letter = name.casefold().removeprefix("var")
-    return letter if letter in _GREEK else _TEX_SYMBOLS.get(name, "")
+    # An author's own macro in capitals, such as \KSD, stands for what it spells.
+    own = name if name.isupper() and len(name) > 1 else ""
+    return letter if letter in _GREEK else _TEX_SYMBOLS.get(name, own)
 
 
 def _greek_name(match: re.Match[str]) -> str:

@@ -318,3 +318,48 @@ def test_an_echo_of_a_yes_or_no_question_gives_way_to_what_it_cites(sample: Assi
     writer = Scripted("Yes, UniMatch outperforms other methods on MoleculeNet [1].")
     result = answer(sample, writer, "Does UniMatch outperform other methods on MoleculeNet?")
     assert result.text.removesuffix(" [1].") in " ".join(result.citations[0].quote.split())
+
+
+def test_what_is_missing_takes_back_nothing_while_it_is_written(sample: Assistant) -> None:
+    draft = "UniMatch improves AUROC by 2.87% [1]. **MISSING:** the price of [7] GPUs"
+    texts = [s.text for s in stream_answer(sample._index, Scripted(*draft), QUESTION)]
+    assert all(now.startswith(before) for before, now in itertools.pairwise(texts))
+    assert texts[-1].endswith("The abstracts do not say: the price of GPUs")
+
+
+def test_a_correction_of_the_question_may_repeat_what_it_denies(sample: Assistant) -> None:
+    question = "Why does UniMatch improve AUROC by 5.31%?"
+    draft = "UniMatch improves AUROC by 2.87%, not 5.31% [1]."
+    assert "not 5.31%" in answer(sample, Scripted(draft), question).text
+    assert "4.44%" not in answer(sample, Scripted(draft.replace("5.31", "4.44")), question).text
+
+
+def test_what_a_translation_adds_as_a_marker_is_left_out(sample: Assistant) -> None:
+    replies = ["By how much does UniMatch gain?", "UniMatch gana 2.87% [7] ［8］."]
+    writer = Scripted("UniMatch improves AUROC by 2.87% [1].", replies=replies)
+    assert answer(sample, writer, "¿Cuánto gana UniMatch?").text == "UniMatch gana 2.87% [1]."
+
+
+@pytest.mark.parametrize("question", ["Is it raining in Paris?", "Who is the president of France?"])
+def test_an_off_topic_turn_gets_no_topic_from_the_conversation(
+    sample: Assistant, question: str
+) -> None:
+    writer = Scripted("It rains [1].")
+    result = answer(sample, writer, question, HISTORY)
+    assert (result.answerable, result.standalone_question) == (False, question)
+    assert writer.asked == writer.requests == []
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["UniMatch or SOREL: which is faster?", "What do UniMatch and SOREL have in common?"],
+)
+def test_names_of_different_papers_are_each_searched(sample: Assistant, question: str) -> None:
+    result = answer(sample, None, question)
+    assert {e.record.label for e in result.evidence} == {"UniMatch", "SOREL"}
+
+
+def test_an_llm_that_only_thinks_leaves_an_extractive_answer(sample: Assistant) -> None:
+    result = answer(sample, Scripted("<think>Let me see. UniMatch"))
+    assert (result.llm, result.answerable) == ("extractive", True)
+    assert "gave no answer" in result.warnings[0]
