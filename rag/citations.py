@@ -89,7 +89,8 @@ def cite(
 
 # What a sentence sets what it says against.
 _CONTRAST = re.compile(
-    r",?\s*\b(?:and not|not|rather than|instead of|as opposed to)\s+(?P<denied>(?:[^,.;:]|\.(?=\d)){1,60})"
+    r",?\s*\b(?:and not|not|rather than|instead of|as opposed to)\s+"
+    r"(?P<denied>(?:[^,.;:]|\.(?=\d)){1,60})"
 )
 
 
