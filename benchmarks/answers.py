@@ -42,6 +42,7 @@ from rag.assistant import Assistant
 from rag.embedding import SentenceEmbedding
 from rag.evaluation import Outcome, compare_files, read_questions, run_questions, summarise
 from rag.evaluation.tables import aligned, comparison_text, head_of, value_text
+from rag.llamaindex import AbstractEmbedding
 from rag.records import Record
 from rag.sentences import split_sentences
 from rag.settings import Settings
@@ -225,11 +226,11 @@ def main() -> None:
             parser.error("the CitationQueryEngine needs an LLM: name another --llm")
         assistant.ingest([options.data])
         records = list(assistant.records())
-        embedding = SentenceEmbedding(Settings.load().embed_model)
+        embedding = AbstractEmbedding(SentenceEmbedding(Settings.load().embed_model))
         index = chroma_index(records, embedding)
         other = CitationAsker(index, assistant.llm, assistant.llm_name, records)
         assistant.warm()
-        embedding.embed(["warm"])
+        embedding.get_text_embedding("warm")
         runs = [
             run_questions(asker, questions, file, progress(name), asker)
             for asker, file, name in (
